@@ -168,6 +168,25 @@ func (h *Hierarchy) MakeParent(path string, limits Limits) (dirs []string, err e
 	return dirs, nil
 }
 
+// SetParent changes the limits of groups that exist and hold others.
+func (h *Hierarchy) SetParent(path string, limits Limits) error {
+	limits.parent = true
+	return h.Set(path, limits)
+}
+
+// Weigh changes the weight of groups that exist, and none of their limits.
+func (h *Hierarchy) Weigh(path string, milliCPURequest int64) error {
+	for _, setting := range (Limits{MilliCPURequest: milliCPURequest}).settings(h.unified) {
+		if setting.file != "cpu.weight" && setting.file != "cpu.shares" {
+			continue
+		}
+		if err := h.write(path, setting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Dirs are the directories of a path below the parent, whether they exist or not.
 func (h *Hierarchy) Dirs(path string) []string {
 	var dirs []string
@@ -180,17 +199,24 @@ func (h *Hierarchy) Dirs(path string) []string {
 // Set changes the limits of groups that exist.
 func (h *Hierarchy) Set(path string, limits Limits) error {
 	for _, setting := range limits.settings(h.unified) {
-		if setting.value == "" {
-			continue
+		if err := h.write(path, setting); err != nil {
+			return err
 		}
-		file := filepath.Join(h.roots[setting.controller], path, setting.file)
-		err := os.WriteFile(file, []byte(setting.value), 0)
-		if setting.optional && errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("set %s to %s: %w", file, setting.value, err)
-		}
+	}
+	return nil
+}
+
+func (h *Hierarchy) write(path string, s setting) error {
+	if s.value == "" {
+		return nil
+	}
+	file := filepath.Join(h.roots[s.controller], path, s.file)
+	err := os.WriteFile(file, []byte(s.value), 0)
+	if s.optional && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("set %s to %s: %w", file, s.value, err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/runtime"
 )
@@ -97,6 +98,10 @@ func (r *Runtime) Admit(pod *v1.Pod) (reason, message string) {
 	}
 	if pod.Spec.SecurityContext == nil {
 		return "", ""
+	}
+	if groupsPolicy(pod.Spec.SecurityContext) == runtimeapi.SupplementalGroupsPolicy_Strict && r.cri != nil && !r.cri.release.Load().strictGroups {
+		// An older container runtime would ignore the policy and add the groups of the image.
+		return "SupplementalGroupsPolicyNotSupported", "SupplementalGroupsPolicy=Strict is not supported in this node"
 	}
 	for _, s := range pod.Spec.SecurityContext.Sysctls {
 		name := dotted(s.Name)

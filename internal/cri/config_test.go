@@ -142,6 +142,68 @@ func TestServiceVariables(t *testing.T) {
 	}
 }
 
+// A namespace may have a service of the name of the API server's: pods there get its own, as from a kubelet.
+func TestServiceVariables_OfAServiceNamedKubernetes(t *testing.T) {
+	service := func(namespace, ip string) *v1.Service {
+		return &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kubernetes"}, Spec: v1.ServiceSpec{ClusterIP: ip, Ports: []v1.ServicePort{{Port: 443}}}}
+	}
+	n := newNode(t)
+	n.options.Client = clients.NewClientset(service("default", "10.0.0.1"), service("ns", "10.0.0.9"))
+	pod := testPod("uid-1")
+	pod.Namespace = "ns"
+	id := n.start(pod)
+	var got []string
+	for _, v := range n.fake.configs[bareID(id)].Envs {
+		if v.Key == "KUBERNETES_SERVICE_HOST" {
+			got = append(got, string(v.Value))
+		}
+	}
+	if !slices.Equal(got, []string{"10.0.0.9"}) {
+		t.Errorf("got %v, want 10.0.0.9 once", got)
+	}
+}
+
+func TestStrictGroups_WithoutSupport_AreRejected(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	policy := v1.SupplementalGroupsPolicyStrict
+	pod.Spec.SecurityContext = &v1.PodSecurityContext{SupplementalGroupsPolicy: &policy}
+	if reason, _ := n.Admit(pod); reason != "SupplementalGroupsPolicyNotSupported" {
+		t.Errorf("an old container runtime: got %q, want the pod rejected", reason)
+	}
+	n.fake.change(func() { n.fake.features = &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true} })
+	n.open()
+	if reason, message := n.Admit(pod); reason != "" {
+		t.Errorf("a container runtime with the policy: got %s: %s", reason, message)
+	}
+}
+
+// The container runtime refuses a privileged container in a sandbox that has none, and kubectl debug adds one later.
+func TestPrivilegedEphemeralContainer(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	n.start(pod)
+	debugger := v1.Container{Name: "debugger", Image: "web:1", SecurityContext: &v1.SecurityContext{Privileged: new(true)}}
+	pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon(debugger)}}
+	id, err := n.StartContainer(t.Context(), pod, &debugger, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config := n.fake.places[bareID(id)]; !config.Linux.SecurityContext.Privileged {
+		t.Errorf("got a sandbox without privileges: %v", config.Linux.SecurityContext)
+	}
+}
+
+func TestLongHostName_IsAnError(t *testing.T) {
+	n := newNode(t)
+	n.options.ClusterDomain = "cluster.local"
+	pod := testPod("uid-1")
+	pod.Spec.Hostname, pod.Spec.Subdomain, pod.Spec.SetHostnameAsFQDN = "web", strings.Repeat("s", 60), new(true)
+	if err := n.StartPod(t.Context(), pod); err == nil || !strings.Contains(err.Error(), "64 characters is the max") {
+		t.Errorf("got %v, want an error with the limit", err)
+	}
+}
+
 func TestCredentialsMatch(t *testing.T) {
 	for _, c := range []struct {
 		registry, image string

@@ -41,6 +41,8 @@ type release struct {
 	version string
 	// handlers are what the ways to run a pod can do, by name; empty if the container runtime does not say.
 	handlers map[string]*runtimeapi.RuntimeHandlerFeatures
+	// strictGroups: containers can be without the groups that their image gives to their user.
+	strictGroups bool
 }
 
 // connect queries the container runtime's name and version.
@@ -76,7 +78,7 @@ func (c *connection) learn(ctx context.Context) error {
 	for _, handler := range status.RuntimeHandlers {
 		handlers[handler.Name] = handler.Features
 	}
-	c.release.Store(&release{version.RuntimeVersion, handlers})
+	c.release.Store(&release{version.RuntimeVersion, handlers, status.GetFeatures().GetSupplementalGroupsPolicy()})
 	return nil
 }
 

@@ -94,6 +94,12 @@ func (r *Runtime) create(ctx context.Context, p *pod, manifest *v1.Pod, spec *v1
 	if err != nil {
 		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
 	}
+	if config.Linux.SecurityContext.Privileged { // as an ephemeral container, which the pod had not when it was started
+		sandboxConfig.Linux.SecurityContext.Privileged = true
+	}
+	if err := r.reallocate(p, spec.Name, &spec.Resources, func() error { return nil }); err != nil { // a resize may need a restart
+		return nil, &runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}
+	}
 	bounded, cancel := r.ask(ctx)
 	defer cancel()
 	response, err := r.cri.CreateContainer(bounded, &runtimeapi.CreateContainerRequest{PodSandboxId: box.id, Config: config, SandboxConfig: sandboxConfig})
@@ -240,7 +246,7 @@ func (r *Runtime) containerConfig(ctx context.Context, p *pod, manifest *v1.Pod,
 		Annotations: containerAnnotations(manifest, spec, attempt),
 		LogPath:     filepath.Join(spec.Name, strconv.Itoa(attempt)+".log"),
 		Stdin:       spec.Stdin, StdinOnce: spec.StdinOnce, Tty: spec.TTY,
-		Linux: &runtimeapi.LinuxContainerConfig{Resources: containerResources(manifest, spec), SecurityContext: security},
+		Linux: &runtimeapi.LinuxContainerConfig{Resources: r.groups.withUnified(manifest, containerResources(manifest, spec)), SecurityContext: security},
 	}
 	if l := spec.Lifecycle; l != nil && l.StopSignal != nil {
 		config.Annotations[annotationSignal] = string(*l.StopSignal)

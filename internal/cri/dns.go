@@ -9,7 +9,11 @@ import (
 
 // dns is the resolver of a pod.
 func (r *Runtime) dns(pod *v1.Pod) (*runtimeapi.DNSConfig, error) {
-	resolver, err := podetc.NewResolver(pod, podetc.Cluster{Servers: r.options.ClusterDNS, Domain: r.options.ClusterDomain}, r.options.ResolvConf)
+	file := r.options.ResolvConf
+	if file == "" { // chosen again for each pod: the machine may have got another network
+		file = podetc.MachineFile("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
+	}
+	resolver, err := podetc.NewResolver(pod, podetc.Cluster{Servers: r.options.ClusterDNS, Domain: r.options.ClusterDomain}, file)
 	if err != nil {
 		return nil, err
 	}

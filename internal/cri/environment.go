@@ -53,15 +53,13 @@ func (r *Runtime) serviceVariables(ctx context.Context, pod *v1.Pod) ([]v1.EnvVa
 	if err != nil {
 		return nil, fmt.Errorf("services have not yet been read at least once, cannot construct envvars: %w", err)
 	}
-	links := pod.Spec.EnableServiceLinks == nil || *pod.Spec.EnableServiceLinks
-	if links {
+	if links := pod.Spec.EnableServiceLinks; links == nil || *links {
 		own, err := r.options.Client.CoreV1().Services(pod.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: recent})
 		if err != nil {
 			return nil, fmt.Errorf("services have not yet been read at least once, cannot construct envvars: %w", err)
 		}
-		for i := range own.Items {
-			all = append(all, variablesOf(&own.Items[i])...)
-		}
+		// The namespace's own service of the name comes last, so that it counts, as with a kubelet.
+		api.Items = append(api.Items, own.Items...)
 	}
 	for i := range api.Items {
 		all = append(all, variablesOf(&api.Items[i])...)

@@ -33,6 +33,9 @@ type fake struct {
 	containers map[string]*runtimeapi.ContainerStatus
 	in         map[string]string // the sandbox of a container
 	configs    map[string]*runtimeapi.ContainerConfig
+	places     map[string]*runtimeapi.PodSandboxConfig // as they were said when containers were made
+	updates    []*runtimeapi.LinuxContainerResources
+	features   *runtimeapi.RuntimeFeatures
 	images     map[string]*runtimeapi.Image
 	pullErr    error
 	pulling    func(context.Context) error // of a pull, if set
@@ -55,7 +58,7 @@ func newFake(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{
 		socket: filepath.Join(t.TempDir(), "cri.sock"), sandboxes: map[string]*runtimeapi.PodSandbox{}, containers: map[string]*runtimeapi.ContainerStatus{},
-		in: map[string]string{}, configs: map[string]*runtimeapi.ContainerConfig{}, images: map[string]*runtimeapi.Image{"web:1": {Id: "sha256:web"}},
+		in: map[string]string{}, configs: map[string]*runtimeapi.ContainerConfig{}, places: map[string]*runtimeapi.PodSandboxConfig{}, images: map[string]*runtimeapi.Image{"web:1": {Id: "sha256:web"}},
 		network: &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true}, ip: "10.1.2.3",
 	}
 	listener, err := net.Listen("unix", f.socket)
@@ -105,7 +108,7 @@ func (f *fake) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi
 }
 
 func (f *fake) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
-	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{{Type: runtimeapi.RuntimeReady, Status: true}, f.network}}, RuntimeHandlers: f.handlers}, nil
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{{Type: runtimeapi.RuntimeReady, Status: true}, f.network}}, RuntimeHandlers: f.handlers, Features: f.features}, nil
 }
 
 func (f *fake) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
@@ -153,7 +156,7 @@ func (f *fake) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerR
 		Id: id, Metadata: r.Config.Metadata, State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: time.Now().UnixNano(), Image: r.Config.Image,
 		ImageRef: r.Config.Image.Image, Labels: r.Config.Labels, Annotations: r.Config.Annotations, LogPath: filepath.Join(r.SandboxConfig.LogDirectory, r.Config.LogPath),
 	}
-	f.in[id], f.configs[id] = r.PodSandboxId, r.Config
+	f.in[id], f.configs[id], f.places[id] = r.PodSandboxId, r.Config, r.SandboxConfig
 	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil
 }
 
@@ -168,6 +171,11 @@ func (f *fake) StartContainer(_ context.Context, r *runtimeapi.StartContainerReq
 	}
 	c.State, c.StartedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
 	return &runtimeapi.StartContainerResponse{}, nil
+}
+
+func (f *fake) UpdateContainerResources(_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+	f.updates = append(f.updates, r.Linux)
+	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
 }
 
 // exit ends a container. The caller holds mu.

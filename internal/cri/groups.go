@@ -7,18 +7,26 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/internal/cgroup"
+	"github.com/statusd/statusd/internal/node/fit"
 	"github.com/statusd/statusd/podstatus"
 )
 
-const groupRoot = "/sys/fs/cgroup"
+const (
+	groupRoot = "/sys/fs/cgroup"
+	burstable = "burstable" // the group of burstable pods
+	swapMax   = "memory.swap.max"
+)
 
 // killTime bounds the wait until processes in a group have ended.
 const killTime = 2 * time.Second
@@ -26,13 +34,26 @@ const killTime = 2 * time.Second
 // groups are the control groups of pods: parent/kubepods[/burstable|/besteffort]/pod<uid>, as the kubelet names them. With systemd they are slices:
 // the container runtime has systemd create them, and no limit is set here.
 type groups struct {
-	parent    string
-	systemd   bool
-	hierarchy *cgroup.Hierarchy // nil: the container runtime makes groups, without limits of pods
+	root    string // where the machine has control groups
+	parent  string
+	systemd bool
+	maker   string // of the groups of containers: the name of the container runtime
+	log     *slog.Logger
+	// weighing orders the changes of the weight of burstable pods, which follows from the pods that there are.
+	weighing sync.Mutex
+	// hierarchy makes groups and limits them; nil: the container runtime makes groups, without limits of pods.
+	hierarchy hierarchy
 }
 
-func openGroups(parent string, systemd bool, log *slog.Logger) *groups {
-	g := &groups{parent: filepath.Join("/", parent), systemd: systemd}
+// hierarchy is what groups needs of a [cgroup.Hierarchy].
+type hierarchy interface {
+	MakeParent(path string, limits cgroup.Limits) ([]string, error)
+	SetParent(path string, limits cgroup.Limits) error
+	Weigh(path string, milliCPURequest int64) error
+}
+
+func openGroups(parent string, systemd bool, maker string, log *slog.Logger) *groups {
+	g := &groups{root: groupRoot, parent: filepath.Join("/", parent), systemd: systemd, maker: maker, log: log}
 	if systemd {
 		return g
 	}
@@ -51,7 +72,7 @@ func class(pod *v1.Pod) string {
 	case v1.PodQOSBestEffort:
 		return "besteffort"
 	case v1.PodQOSBurstable:
-		return "burstable"
+		return burstable
 	}
 	return ""
 }
@@ -85,20 +106,111 @@ func (g *groups) parentOf(pod *v1.Pod) string {
 	return filepath.Join(g.parent, "kubepods", g.pathOf(pod))
 }
 
-// makePod makes the group of a pod with its limits.
-func (g *groups) makePod(pod *v1.Pod) error {
+// makePod makes the group of a pod with its limits. Among returns the pods of the node, the pod included.
+func (g *groups) makePod(pod *v1.Pod, allocatable v1.ResourceList, among func() []*v1.Pod) error {
 	if g.hierarchy == nil {
 		return nil
 	}
-	if c := class(pod); c != "" {
-		if _, err := g.hierarchy.MakeParent(c, cgroup.Limits{}); err != nil {
-			return fmt.Errorf("control group: %w", err)
-		}
+	if err := g.makeClass(class(pod), among); err != nil {
+		return fmt.Errorf("control group: %w", err)
 	}
 	if _, err := g.hierarchy.MakeParent(g.pathOf(pod), podLimits(pod)); err != nil {
 		return fmt.Errorf("control group of the pod: %w", err)
 	}
+	if cpu := allocatable.Cpu().MilliValue(); cpu > 0 { // against the other programs of the machine
+		if err := g.hierarchy.Weigh("", cpu); err != nil {
+			g.log.Warn("the weight of pods against other programs cannot be set", "err", err)
+		}
+	}
 	return nil
+}
+
+// makeClass makes the group of the pods of a quality of service, with their weight.
+func (g *groups) makeClass(class string, among func() []*v1.Pod) error {
+	if class == "" {
+		return nil
+	}
+	g.weighing.Lock()
+	defer g.weighing.Unlock()
+	weight := cgroup.Limits{} // the least
+	if class == burstable {
+		weight.MilliCPURequest = burstableRequests(among())
+	}
+	_, err := g.hierarchy.MakeParent(class, weight)
+	return err
+}
+
+// weighBurstable gives the burstable pods together the weight of their requests. Otherwise guaranteed pods would take the CPUs that burstable ones have
+// requested, and best-effort pods as much as all burstable ones.
+func (g *groups) weighBurstable(among func() []*v1.Pod) {
+	if g.hierarchy == nil {
+		return
+	}
+	g.weighing.Lock()
+	defer g.weighing.Unlock()
+	if err := g.hierarchy.Weigh(burstable, burstableRequests(among())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		g.log.Warn("the weight of burstable pods cannot be set", "err", err)
+	}
+}
+
+func burstableRequests(pods []*v1.Pod) (milliCPU int64) {
+	for _, pod := range pods {
+		if class(pod) == burstable {
+			milliCPU += podLimits(pod).MilliCPURequest
+		}
+	}
+	return milliCPU
+}
+
+// resizePod changes the limits of a pod's group around a change of a container: the larger ones before it, the new ones after it.
+func (g *groups) resizePod(before, after *v1.Pod, change func() error) error {
+	if g.hierarchy == nil {
+		return change()
+	}
+	path, old, next := g.pathOf(before), podLimits(before), podLimits(after)
+	during := cgroup.Limits{MilliCPURequest: next.MilliCPURequest, MilliCPU: larger(old.MilliCPU, next.MilliCPU), Memory: larger(old.Memory, next.Memory)}
+	if err := g.hierarchy.SetParent(path, during); err != nil {
+		return fmt.Errorf("control group of the pod: %w", err)
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	if during == next {
+		return nil
+	}
+	if err := g.hierarchy.SetParent(path, next); err != nil {
+		return fmt.Errorf("control group of the pod: %w", err)
+	}
+	return nil
+}
+
+// larger is the larger of two limits, of which 0 is none.
+func larger(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return max(a, b)
+}
+
+// withUnified adds what only control groups of version 2 have, as the kubelet does: a container that runs out of memory ends as a whole, and none is
+// swapped.
+func (g *groups) withUnified(pod *v1.Pod, resources *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+	if !g.unified() {
+		return resources
+	}
+	resources.Unified = map[string]string{"memory.oom.group": "1"}
+	for _, dir := range g.everywhere(g.pathOf(pod)) {
+		if _, err := os.Stat(filepath.Join(dir, swapMax)); err == nil { // some kernels do not limit swap
+			resources.Unified[swapMax] = "0"
+		}
+	}
+	return resources
+}
+
+// unified reports whether the machine has control groups of version 2.
+func (g *groups) unified() bool {
+	_, err := os.Stat(filepath.Join(g.root, "cgroup.controllers"))
+	return err == nil
 }
 
 // removePod kills the remaining processes in the group of a pod and removes the group, in each hierarchy where the container runtime may have created
@@ -156,64 +268,54 @@ func (g *groups) everywhere(path string) []string {
 	if g.systemd {
 		rest = filepath.Join("kubepods.slice", path)
 	}
-	if _, err := os.Stat(filepath.Join(groupRoot, "cgroup.controllers")); err == nil {
-		return []string{filepath.Join(groupRoot, rest)}
+	if g.unified() {
+		return []string{filepath.Join(g.root, rest)}
 	}
-	dirs, _ := filepath.Glob(filepath.Join(groupRoot, "*", rest)) // a UID has no special characters
+	dirs, _ := filepath.Glob(filepath.Join(g.root, "*", rest)) // a UID has no special characters
 	return dirs
 }
 
 // of are the groups of a container that exist.
 func (g *groups) of(pod *v1.Pod, id string) []string {
-	if g.systemd {
-		id = "cri-containerd-" + id + ".scope"
-	}
-	return g.everywhere(filepath.Join(g.pathOf(pod), id))
+	return g.everywhere(filepath.Join(g.pathOf(pod), g.nameOf(id)))
 }
 
-// podLimits are those of a pod as a whole: the sum of its containers if each has one, or what the pod itself says.
+// nameOf is the group of a container in that of its pod, as the container runtime names it.
+func (g *groups) nameOf(id string) string {
+	switch {
+	case g.maker == "cri-o" && g.systemd:
+		return "crio-" + id + ".scope"
+	case g.maker == "cri-o":
+		return "crio-" + id
+	case g.systemd:
+		return "cri-containerd-" + id + ".scope"
+	}
+	return id
+}
+
+// podLimits are those of a pod as a whole: what its containers may have at the same time if each has a limit, or what the pod itself says.
 func podLimits(pod *v1.Pod) cgroup.Limits {
-	var l cgroup.Limits
-	cpuLimited, memoryLimited := true, true
-	var initCPU, initMemory, initRequest int64
-	for _, c := range eachContainer(pod) {
-		cpu, memory, request := c.Resources.Limits.Cpu().MilliValue(), c.Resources.Limits.Memory().Value(), c.Resources.Requests.Cpu().MilliValue()
-		if isPlainInit(pod, c) {
-			initCPU, initMemory, initRequest = max(initCPU, cpu), max(initMemory, memory), max(initRequest, request)
-		} else {
-			l.MilliCPU, l.Memory, l.MilliCPURequest = l.MilliCPU+cpu, l.Memory+memory, l.MilliCPURequest+request
-		}
-		cpuLimited, memoryLimited = cpuLimited && cpu > 0, memoryLimited && memory > 0
+	limits, requests := fit.Limits(pod), fit.Requests(pod)
+	l := cgroup.Limits{MilliCPURequest: requests.Cpu().MilliValue()}
+	if isLimited(pod, v1.ResourceCPU) {
+		l.MilliCPU = limits.Cpu().MilliValue()
 	}
-	l.MilliCPU, l.Memory, l.MilliCPURequest = max(l.MilliCPU, initCPU), max(l.Memory, initMemory), max(l.MilliCPURequest, initRequest)
-	if !cpuLimited {
-		l.MilliCPU = 0
-	}
-	if !memoryLimited {
-		l.Memory = 0
-	}
-	if whole := pod.Spec.Resources; whole != nil {
-		if v := whole.Limits.Cpu().MilliValue(); v > 0 {
-			l.MilliCPU = v
-		}
-		if v := whole.Limits.Memory().Value(); v > 0 {
-			l.Memory = v
-		}
-		if v := whole.Requests.Cpu().MilliValue(); v > 0 {
-			l.MilliCPURequest = v
-		}
+	if isLimited(pod, v1.ResourceMemory) {
+		l.Memory = limits.Memory().Value()
 	}
 	return l
 }
 
-// isPlainInit reports whether a container ends before others start.
-func isPlainInit(pod *v1.Pod, c *v1.Container) bool {
-	for i := range pod.Spec.InitContainers {
-		if pod.Spec.InitContainers[i].Name == c.Name {
-			return !podstatus.IsSidecar(c)
-		}
+// isLimited reports whether the pod or each of its containers has a limit of a resource.
+func isLimited(pod *v1.Pod, name v1.ResourceName) bool {
+	has := func(r *v1.ResourceRequirements) bool {
+		limit, ok := r.Limits[name]
+		return ok && !limit.IsZero()
 	}
-	return false
+	if own := pod.Spec.Resources; own != nil && has(own) {
+		return true
+	}
+	return !slices.ContainsFunc(eachContainer(pod), func(c *v1.Container) bool { return !has(&c.Resources) })
 }
 
 // signal sends a signal to the first process of a container, which the kernel finds by its control group whatever namespace this process is in.

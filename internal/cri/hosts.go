@@ -11,7 +11,10 @@ import (
 	"github.com/statusd/statusd/internal/podetc"
 )
 
-const maxLabel = 63
+const (
+	maxLabel    = 63
+	maxHostname = 64 // of the kernel
+)
 
 // hostname is the host name of a pod, and its domain.
 func (r *Runtime) hostname(pod *v1.Pod) (name, domain string) {

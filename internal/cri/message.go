@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/internal/logfile"
@@ -34,15 +35,14 @@ func (c *container) message(s *runtimeapi.ContainerStatus) string {
 
 // readMessage reads the beginning of a file that the container can write, and replace by anything.
 func readMessage(path string) string {
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // a named pipe would block
 	if err != nil {
 		return ""
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
 	data, err := io.ReadAll(io.LimitReader(file, runtime.MaxMessageBytes+4))
 	if err != nil {
 		return ""

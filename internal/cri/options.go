@@ -28,7 +28,7 @@ type Options struct {
 	// ClusterDNS are the addresses of the cluster's DNS server, and ClusterDomain its domain. Without them pods use the resolver of the node.
 	ClusterDNS    []string
 	ClusterDomain string
-	// ResolvConf is the resolver configuration of the node; /etc/resolv.conf if empty.
+	// ResolvConf is the resolver configuration of the node. If empty, /etc/resolv.conf, or that of the servers which systemd-resolved asks.
 	ResolvConf string
 
 	// Addresses returns the IP addresses of the node, which pods with its network have.
@@ -88,9 +88,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.LogDir == "" {
 		o.LogDir = "/var/log/pods"
-	}
-	if o.ResolvConf == "" {
-		o.ResolvConf = "/etc/resolv.conf"
 	}
 	if o.Addresses == nil {
 		o.Addresses = func() []string { return nil }

@@ -36,7 +36,9 @@ type podRecord struct {
 	Kubelet    string    `json:"kubelet,omitempty"` // the directory of the kubelet that the pod was taken over from
 	FirstUser  uint32    `json:"firstUser,omitempty"`
 	Released   bool      `json:"released,omitempty"`
-	Pod        *v1.Pod   `json:"pod"`
+	// Resized are the resources of containers that were resized, by name.
+	Resized map[string]v1.ResourceRequirements `json:"resized,omitempty"`
+	Pod     *v1.Pod                            `json:"pod"`
 }
 
 // stopRecord is by when a container must have ended.
@@ -61,7 +63,7 @@ func (r *Runtime) save(p *pod) error {
 	p.saving.Lock()
 	defer p.saving.Unlock()
 	r.mu.Lock()
-	rec := podRecord{CreatedAt: p.createdAt, PlaceSince: p.placeSince, IPs: p.ips, Sandbox: p.addressed, Kubelet: p.kubelet, FirstUser: p.firstUser, Released: p.released, Pod: p.manifest}
+	rec := podRecord{CreatedAt: p.createdAt, PlaceSince: p.placeSince, IPs: p.ips, Sandbox: p.addressed, Kubelet: p.kubelet, FirstUser: p.firstUser, Released: p.released, Resized: p.resized, Pod: p.manifest}
 	r.mu.Unlock()
 	data, err := json.Marshal(rec)
 	if err != nil {
@@ -110,5 +112,5 @@ func readPod(dir podDir) (*pod, error) {
 	if rec.Pod == nil || string(rec.Pod.UID) != filepath.Base(string(dir)) {
 		return nil, errors.New("the record is not of this pod")
 	}
-	return &pod{dir: dir, manifest: rec.Pod, createdAt: rec.CreatedAt, placeSince: rec.PlaceSince, ips: rec.IPs, addressed: rec.Sandbox, kubelet: rec.Kubelet, firstUser: rec.FirstUser, released: rec.Released}, nil
+	return &pod{dir: dir, manifest: rec.Pod, createdAt: rec.CreatedAt, placeSince: rec.PlaceSince, ips: rec.IPs, addressed: rec.Sandbox, kubelet: rec.Kubelet, firstUser: rec.FirstUser, released: rec.Released, resized: rec.Resized}, nil
 }

@@ -41,6 +41,7 @@ func (r *Runtime) RemovePod(ctx context.Context, uid types.UID) error {
 	r.mu.Lock()
 	delete(r.pods, uid)
 	r.mu.Unlock()
+	r.groups.weighBurstable(r.active)
 	r.Notify(uid)
 	return nil
 }
@@ -110,6 +111,7 @@ func (r *Runtime) RemoveVolumes(ctx context.Context, uid types.UID) error {
 	r.mu.Lock()
 	p.released, p.sandbox.ready = true, false
 	r.mu.Unlock()
+	r.groups.weighBurstable(r.active)
 	return r.save(p)
 }
 

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/podstatus"
@@ -98,7 +100,7 @@ var machineMemory = sync.OnceValue(func() int64 {
 	return 0
 })
 
-// ResizeContainer implements [runtime.Resizer].
+// ResizeContainer implements [runtime.Resizer]. The group of the pod has the sum of its containers, so it changes too.
 func (r *Runtime) ResizeContainer(ctx context.Context, id string, resources v1.ResourceRequirements) error {
 	c, state, err := r.lookup(id)
 	if err != nil {
@@ -107,11 +109,81 @@ func (r *Runtime) ResizeContainer(ctx context.Context, id string, resources v1.R
 	if state != runtime.Running {
 		return fmt.Errorf("cri: resize %s: %w", id, runtime.ErrNotRunning)
 	}
-	bounded, cancel := r.ask(ctx)
-	defer cancel()
-	_, err = r.cri.UpdateContainerResources(bounded, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: limitsOf(&resources)})
+	p, err := r.place(c.uid)
+	if err == nil {
+		err = r.reallocate(p, c.view.Name, &resources, func() error { return r.update(ctx, c, &resources) })
+	}
 	if err != nil {
 		return fmt.Errorf("cri: resize %s: %w", id, err)
 	}
 	return nil
+}
+
+// reallocate gives a container other resources by a change, and its pod those that follow.
+func (r *Runtime) reallocate(p *pod, name string, resources *v1.ResourceRequirements, change func() error) error {
+	p.resizing.Lock()
+	defer p.resizing.Unlock()
+	before := r.allocated(p)
+	has := podstatus.FindContainer(before, name)
+	if has == nil || equality.Semantic.DeepEqual(&has.Resources, resources) { // an ephemeral container has none
+		return change()
+	}
+	if err := r.groups.resizePod(before, withResources(before, name, *resources), change); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	resized := maps.Clone(p.resized)
+	if resized == nil {
+		resized = map[string]v1.ResourceRequirements{}
+	}
+	resized[name] = *resources.DeepCopy()
+	p.resized = resized
+	r.mu.Unlock()
+	r.groups.weighBurstable(r.active)
+	return r.save(p)
+}
+
+// update has the container runtime change the limits of a container.
+func (r *Runtime) update(ctx context.Context, c *container, resources *v1.ResourceRequirements) error {
+	bounded, cancel := r.ask(ctx)
+	defer cancel()
+	_, err := r.cri.UpdateContainerResources(bounded, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: c.id, Linux: limitsOf(resources)})
+	return err
+}
+
+// allocated is the pod with the resources that its containers have.
+func (r *Runtime) allocated(p *pod) *v1.Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return p.allocated()
+}
+
+// allocated needs Runtime.mu.
+func (p *pod) allocated() *v1.Pod {
+	manifest := p.manifest
+	for name, resources := range p.resized {
+		manifest = withResources(manifest, name, resources)
+	}
+	return manifest
+}
+
+// withResources is a copy of the pod in which a container has other resources.
+func withResources(pod *v1.Pod, name string, resources v1.ResourceRequirements) *v1.Pod {
+	pod = pod.DeepCopy()
+	if c := podstatus.FindContainer(pod, name); c != nil {
+		c.Resources = resources
+	}
+	return pod
+}
+
+// active are the pods that use resources of the node.
+func (r *Runtime) active() (all []*v1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pods {
+		if !p.released {
+			all = append(all, p.allocated())
+		}
+	}
+	return all
 }

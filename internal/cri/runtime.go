@@ -70,6 +70,8 @@ type pod struct {
 	manifest  *v1.Pod
 	createdAt time.Time
 	ips       []string
+	// resized are the resources of containers that have others than in the manifest. Maps are replaced, not changed.
+	resized   map[string]v1.ResourceRequirements
 	kubelet   string  // the pod's directory left by a kubelet that no longer uses it; empty: none
 	firstUser uint32  // of its user namespace; 0: the node's user namespace
 	addressed string  // the sandbox that has the ips
@@ -81,6 +83,7 @@ type pod struct {
 	pulls      map[string]*pull // by container name
 	containers []*container
 	saving     sync.Mutex // orders the writes of its record; taken before Runtime.mu
+	resizing   sync.Mutex // orders the resizes of its containers; taken before saving
 }
 
 // sandbox is where the containers of a pod run. An empty ID means no sandbox.
@@ -127,7 +130,7 @@ func New(options Options) (*Runtime, error) {
 	if r.cri, err = connect(options.Endpoint); err != nil {
 		return nil, fmt.Errorf("cri: %w", err)
 	}
-	r.groups = openGroups(options.CgroupParent, r.cri.systemd, options.Logger)
+	r.groups = openGroups(options.CgroupParent, r.cri.systemd, r.cri.name, options.Logger)
 	if err := errors.Join(r.load(), r.adopt()); err != nil {
 		return nil, errors.Join(fmt.Errorf("cri: %w", err), r.Close())
 	}

@@ -137,7 +137,7 @@ func (r *Runtime) makeSandbox(ctx context.Context, p *pod, attempt uint32) error
 	if err := os.MkdirAll(r.logDir(p.manifest), 0o755); err != nil {
 		return err
 	}
-	if err := r.groups.makePod(p.manifest); err != nil {
+	if err := r.groups.makePod(r.allocated(p), r.options.Allocatable(), r.active); err != nil {
 		return err
 	}
 	config, err := r.sandboxConfig(p, attempt)
@@ -221,6 +221,9 @@ func (r *Runtime) sandboxConfig(p *pod, attempt uint32) (*runtimeapi.PodSandboxC
 		return nil, err
 	}
 	hostname, _ := r.hostname(pod)
+	if len(hostname) > maxHostname {
+		return nil, fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d characters is the max, %d characters requested)", hostname, maxHostname, len(hostname))
+	}
 	config := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: attempt},
 		Hostname:     hostname,

@@ -34,6 +34,31 @@ func TestResolverOfAPod(t *testing.T) {
 	}
 }
 
+func TestMachineFile_WithALocalResolver_IsThatOfTheServersItAsks(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	local, upstream := file("local", "nameserver 127.0.0.53\nsearch example.com\n"), file("upstream", "nameserver 192.0.2.53\nsearch example.com\n")
+	remote, mixed, missing := file("remote", "nameserver 192.0.2.1\n"), file("mixed", "nameserver ::1\nnameserver 192.0.2.1\n"), filepath.Join(dir, "missing")
+	for _, c := range []struct{ story, file, upstream, want string }{
+		{"systemd-resolved", local, upstream, upstream},
+		{"a server on another machine", remote, upstream, remote},
+		{"a local server beside another", mixed, upstream, mixed},
+		{"a local server without systemd-resolved", local, missing, local},
+		{"two files with local servers", local, local, local},
+		{"no file", missing, upstream, missing},
+	} {
+		if got := MachineFile(c.file, c.upstream); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.story, got, c.want)
+		}
+	}
+}
+
 func TestHostsOfTheMachineWithAliases(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{HostAliases: []v1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"a", "b"}}}}}
 	got, err := HostsOfMachine(pod)

@@ -1,6 +1,7 @@
 package podetc
 
 import (
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -53,6 +54,25 @@ func NewResolver(pod *v1.Pod, cluster Cluster, file string) (Resolver, error) {
 	r.Servers = firstOnes(r.Servers, maxServers)
 	r.Searches = firstOnes(r.Searches, maxSearches)
 	return r, nil
+}
+
+// MachineFile chooses the resolver configuration of the machine for pods with a network of their own: file, or upstream if file names local servers alone,
+// which no such pod reaches. systemd-resolved has both files: the first names itself, the second the servers that it asks.
+func MachineFile(file, upstream string) string {
+	own, err := readResolver(file)
+	if err != nil || len(own.Servers) == 0 || slices.ContainsFunc(own.Servers, func(s string) bool { return !isLocal(s) }) {
+		return file
+	}
+	asked, err := readResolver(upstream)
+	if err != nil || !slices.ContainsFunc(asked.Servers, func(s string) bool { return !isLocal(s) }) {
+		return file
+	}
+	return upstream
+}
+
+func isLocal(server string) bool {
+	address, err := netip.ParseAddr(server)
+	return err == nil && address.IsLoopback()
 }
 
 // File is the content of resolv.conf.

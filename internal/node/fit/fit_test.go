@@ -133,6 +133,37 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+func TestLimits(t *testing.T) {
+	limited := func(name, memory string) v1.Container {
+		return v1.Container{Name: name, Resources: v1.ResourceRequirements{Requests: resources("1", "1Gi"), Limits: resources("", memory)}}
+	}
+	sidecar := limited("s", "100Mi")
+	sidecar.RestartPolicy = new(v1.ContainerRestartPolicyAlways)
+	for _, c := range []struct {
+		story string
+		spec  v1.PodSpec
+		want  string
+	}{
+		{"containers add up", v1.PodSpec{Containers: []v1.Container{limited("a", "1Gi"), limited("b", "1Gi"), {Name: "c"}}}, "2Gi"},
+		{"an init container beside a sidecar", v1.PodSpec{
+			InitContainers: []v1.Container{sidecar, limited("x", "500Mi")}, Containers: []v1.Container{limited("a", "200Mi")},
+		}, "600Mi"},
+		{"the pod's own limit", v1.PodSpec{
+			Resources: &v1.ResourceRequirements{Limits: resources("", "64Mi")}, Containers: []v1.Container{limited("a", "1Gi")},
+		}, "64Mi"},
+		{"overhead", v1.PodSpec{Overhead: resources("1", "10Mi"), Containers: []v1.Container{limited("a", "20Mi")}}, "30Mi"},
+	} {
+		want := resource.MustParse(c.want)
+		got := fit.Limits(&v1.Pod{Spec: c.spec})
+		if memory := got[v1.ResourceMemory]; memory.Cmp(want) != 0 {
+			t.Errorf("%s: got %s, want %s", c.story, memory.String(), c.want)
+		}
+		if cpu, limited := got[v1.ResourceCPU]; limited {
+			t.Errorf("%s: got a limit of %s CPU, want none", c.story, cpu.String())
+		}
+	}
+}
+
 func TestPortsOfContainersAreThoseOfTheMachineWhereTheyAreShared(t *testing.T) {
 	serving := func(port, hostPort int32, protocol v1.Protocol) *v1.Pod {
 		return &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Ports: []v1.ContainerPort{

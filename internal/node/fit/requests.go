@@ -11,29 +11,48 @@ import (
 // containers and sidecars, and the maximum of any init container together with the sidecars that
 // run by then. Requests of the pod itself replace this value, and its overhead is added.
 func Requests(pod *v1.Pod) v1.ResourceList {
+	total := atOnce(pod, func(r *v1.ResourceRequirements) v1.ResourceList { return r.Requests })
+	add(total, pod.Spec.Overhead)
+	return total
+}
+
+// Limits returns what the containers of a pod may use together, by the same rules as [Requests]. Containers without a
+// limit are not counted. Overhead is added to resources that have a limit.
+func Limits(pod *v1.Pod) v1.ResourceList {
+	total := atOnce(pod, func(r *v1.ResourceRequirements) v1.ResourceList { return r.Limits })
+	for name, q := range pod.Spec.Overhead {
+		if limit, limited := total[name]; limited {
+			limit.Add(q)
+			total[name] = limit
+		}
+	}
+	return total
+}
+
+// atOnce is the most that the containers of a pod have of each resource at the same time.
+func atOnce(pod *v1.Pod, of func(*v1.ResourceRequirements) v1.ResourceList) v1.ResourceList {
 	sidecars, most := v1.ResourceList{}, v1.ResourceList{}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		if podstatus.IsSidecar(c) {
-			add(sidecars, c.Resources.Requests)
+			add(sidecars, of(&c.Resources))
 			raise(most, sidecars)
 			continue
 		}
 		during := sidecars.DeepCopy()
-		add(during, c.Resources.Requests)
+		add(during, of(&c.Resources))
 		raise(most, during)
 	}
 	total := sidecars.DeepCopy()
 	for i := range pod.Spec.Containers {
-		add(total, pod.Spec.Containers[i].Resources.Requests)
+		add(total, of(&pod.Spec.Containers[i].Resources))
 	}
 	raise(total, most)
 	if pod.Spec.Resources != nil {
-		for name, q := range pod.Spec.Resources.Requests {
+		for name, q := range of(pod.Spec.Resources) {
 			total[name] = q.DeepCopy()
 		}
 	}
-	add(total, pod.Spec.Overhead)
 	return total
 }
 

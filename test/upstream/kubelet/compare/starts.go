@@ -40,13 +40,14 @@ type result struct {
 	lost          []time.Duration // probe failed → Ready lost seen
 	resting       float64         // percent of one CPU with all pods running
 	resident      float64         // MiB
+	private       float64         // MiB of it without pages of files
 	requests      map[string]int
 	lives         int // pods that the requests are of
 	gone          time.Duration
 }
 
-const startsHead = `| limits | pods | kubelet | created → Ready seen, p50 | p99 | started → Ready seen, p50 | p99 | probe failed → Ready lost seen, median of 10 | slowest | status requests per pod life | GET / PATCH / DELETE / LIST | CPU % at rest | MiB | all deleted → gone |
-|---|--:|---|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|--:|
+const startsHead = `| limits | pods | kubelet | created → Ready seen, p50 | p99 | started → Ready seen, p50 | p99 | probe failed → Ready lost seen, median of 10 | slowest | status requests per pod life | GET / PATCH / DELETE / LIST | CPU % at rest | MiB | private | all deleted → gone |
+|---|--:|---|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|--:|--:|
 `
 
 func (r result) String() string {
@@ -57,9 +58,9 @@ func (r result) String() string {
 	ms := func(times []time.Duration, p int) string {
 		return campaign.Percentile(times, p).Round(time.Millisecond).String()
 	}
-	return fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s | %s | %s | %.2f | %d / %d / %d / %d | %.1f | %.0f | %.1f s |\n", r.limits, r.pods, r.agent,
+	return fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s | %s | %s | %.2f | %d / %d / %d / %d | %.1f | %.0f | %.0f | %.1f s |\n", r.limits, r.pods, r.agent,
 		ms(r.created, 50), ms(r.created, 99), ms(r.ready, 50), ms(r.ready, 99), ms(r.lost, 50), ms(r.lost, 100), float64(sum)/float64(r.lives),
-		r.requests["GET"], r.requests["PATCH"], r.requests["DELETE"], r.requests["LIST"], r.resting, r.resident, r.gone.Seconds())
+		r.requests["GET"], r.requests["PATCH"], r.requests["DELETE"], r.requests["LIST"], r.resting, r.resident, r.private, r.gone.Seconds())
 }
 
 // compareAll measures each number of pods with each of the limits and each kubelet, on one API server, and prints a table.
@@ -213,11 +214,12 @@ func (r *result) rest(ctx context.Context, pid int) error {
 	if err != nil {
 		return err
 	}
-	var size, pages int
-	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
+	var size, pages, shared int
+	if _, err := fmt.Sscan(string(statm), &size, &pages, &shared); err != nil {
 		return err
 	}
-	r.resting, r.resident = 100*(after.CPU-before.CPU).Seconds()/atRest.Seconds(), float64(pages*os.Getpagesize())/(1<<20)
+	mebibytes := func(pages int) float64 { return float64(pages*os.Getpagesize()) / (1 << 20) }
+	r.resting, r.resident, r.private = 100*(after.CPU-before.CPU).Seconds()/atRest.Seconds(), mebibytes(pages), mebibytes(pages-shared)
 	return nil
 }
 
