@@ -6,13 +6,11 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"sync"
 	"syscall"
 
 	"k8s.io/klog/v2"
 
 	"github.com/statusd/statusd/agent"
-	"github.com/statusd/statusd/internal/programpages"
 )
 
 // daemonOf is what a daemon with a config of some type needs to be started, and started again when the config
@@ -39,11 +37,8 @@ func keepRunning[C any](d daemonOf[C]) error {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	var keeping sync.WaitGroup
-	defer keeping.Wait()
 	defer stop()
 	context.AfterFunc(ctx, stop) // from then on a signal has its usual effect
-	keeping.Go(func() { programpages.Keep(ctx) })
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
