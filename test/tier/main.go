@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.run, "run", "", "the tests to run, as go test's")
 	flags.StringVar(&o.race, "race", "auto", "on, off, or auto: for packages with goroutines of the fast tier")
 	flags.IntVar(&o.parallel, "p", 0, "how many packages run at the same time, with 1 one more without the race detector; 0: twice the cores, real tests: 6")
-	flags.DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long the tests of a package may take, on a busy machine too: more than twice as long as the slowest does")
+	flags.DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long the tests of a package may take, on a busy machine too: more than twice as long as the slowest does")
 	flags.IntVar(&o.count, "count", 0, "1: do not take results from the cache")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
