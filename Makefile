@@ -126,6 +126,13 @@ fuzz: ## Fuzz each target for FUZZTIME (60s); one that fails keeps no other from
 		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x || failed="$$failed $$target"; done; done; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
+VULNDB ?= https://vuln.go.dev
+
+.PHONY: vuln
+vuln: ## Known vulnerabilities that the programs and libraries call: VULNDB (a URL, or file:// and a copy of it, which needs no network)
+	cd test/vuln && $(GO) build -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+	bin/govulncheck -db $(VULNDB) ./...
+
 .PHONY: bench
 bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 35 minutes; writes build/bench.json and docs/evidence/benchmarks.md
 	$(GO) test ./podstatus ./status ./journal ./internal/alert/engine -run '^$$' -bench . -benchmem

@@ -59,7 +59,7 @@ var (
 			toxic("cut within a request", "limit_data", "upstream", map[string]any{"bytes": 8_000}),
 			toxic("sliced", "slicer", "downstream", map[string]any{"average_size": 100, "size_variation": 80, "delay": 500}),
 			{"link down", (*storm).linkDown},
-			{"pods marked not ready", repeated((*storm).notReady)}, {"lies", repeated((*storm).lie)},
+			{"pods marked not ready", repeated((*storm).notReady, 3*time.Second)}, {"lies", repeated((*storm).lie, time.Second)},
 			hook(hookKeeps), hook(hookFails), hook(hookSlow), hook(hookDies), hook(hookDenies),
 			watchIs(gateway.Silent), watchIs(gateway.Late), watchIs(gateway.Duplicated), watchIs(gateway.Expired),
 			diskIs(agent.Slow), diskIs(agent.Hung), diskIs(agent.Full), diskIs(agent.ReadOnly),
@@ -161,14 +161,14 @@ func diskIs(b agent.Behavior) fault {
 }
 
 // repeated does something again and again, until the fault is over.
-func repeated(do func(*storm, context.Context)) func(*storm, context.Context, time.Duration) error {
+func repeated(do func(*storm, context.Context), every time.Duration) func(*storm, context.Context, time.Duration) error {
 	return func(s *storm, ctx context.Context, d time.Duration) error {
 		bounded, cancel := context.WithTimeout(ctx, d)
 		defer cancel()
 		for bounded.Err() == nil {
 			do(s, bounded)
 			select {
-			case <-time.After(3 * time.Second):
+			case <-time.After(every):
 			case <-bounded.Done():
 			}
 		}

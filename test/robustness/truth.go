@@ -156,7 +156,8 @@ func (t *truth) step(random *rand.Rand) (commands []agent.Command, remove *v1.Po
 	case p.verb == record.Exit || p.verb == record.Evict:
 		commands = append(commands, t.report(p, record.Terminate, func(f *record.Facts) {}))
 	case p.verb == "":
-		commands = append(commands, t.report(p, record.Run, func(f *record.Facts) { f.Phase, f.Ready = v1.PodRunning, dice < 50 }))
+		commands = append(commands, t.report(p, record.Run, func(f *record.Facts) { f.Phase, f.Ready = v1.PodRunning, dice < 50 || steady(slot) }))
+	case steady(slot) && !p.deleting && random.IntN(seldom) > 0:
 	case p.deleting || dice < 6:
 		commands = append(commands, t.report(p, record.Exit, exit(int32(dice%3))))
 	case dice < 8:
@@ -172,6 +173,12 @@ func (t *truth) step(random *rand.Rand) (commands []agent.Command, remove *v1.Po
 	}
 	return commands, nil, -1
 }
+
+// seldom is how much more rarely a steady pod changes than others.
+const seldom = 50
+
+// steady reports whether the pods of a slot hardly change: only about such a pod can two writers fight for long.
+func steady(slot int) bool { return slot%5 == 0 }
 
 func exit(code int32) func(*record.Facts) {
 	return func(f *record.Facts) {

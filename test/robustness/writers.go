@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/test/robustness/gateway"
 	"github.com/statusd/statusd/test/robustness/record"
 )
 
@@ -89,11 +90,11 @@ func (s *storm) notReady(ctx context.Context) {
 	}
 }
 
-// lie writes what is not so to every third pod: it is not ready, and has another address.
+// lie writes what is not so to a half of the pods, always the same: they are not ready, and have another address.
 func (s *storm) lie(ctx context.Context) {
-	n := 0
+	half := gateway.Rule{Share: 1, Shares: 2}
 	for uid, name := range s.truth.existing() {
-		if n++; n%3 != 0 || ctx.Err() != nil {
+		if !half.IsFor(name) || ctx.Err() != nil {
 			continue
 		}
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"podIP":"10.9.9.9","podIPs":[{"ip":"10.9.9.9"},{"ip":"10.1.2.3","$patch":"delete"}],

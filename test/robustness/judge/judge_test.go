@@ -100,6 +100,9 @@ func TestJudge(t *testing.T) {
 		{"the foreign condition is invented", at(version(1, record.Facts{Gate: 7})), []string{"own fields"}},
 		{"the foreign condition is lost in its write", at(foreign(1, 7), version(1, record.Facts{Gate: 0})), []string{"own fields"}},
 
+		{"the write that deletes the pod", at(foreign(1, 7), version(1, record.Facts{Gate: 7}), foreign(2, 8), version(2, record.Facts{Gate: 7, Deleting: true}), gone), nil},
+		{"the foreign condition is lost in a deletion", at(foreign(1, 7), version(1, record.Facts{Gate: 7}), foreign(2, 8), version(2, record.Facts{Gate: 7, Deleting: true}), version(3, record.Facts{Gate: 7, Deleting: true}), gone), []string{"own fields"}},
+
 		{"a write before the list", at(version(1, running(0)), request("PATCH", "web-uid", 200), list), []string{"list first"}},
 		{"a list that the agent did not get", at(record.Record{Kind: record.Request, Agent: 1, Verb: "LIST", Code: 200, Sent: 504, Fault: "done and answered 504"}, request("PATCH", "web-uid", 200)), []string{"list first"}},
 		{"a write of the next process before its list", at(list, request("PATCH", "web-uid", 200), record.Record{Kind: record.Request, Agent: 2, Verb: "PATCH", Name: "web", UID: "web-uid"}), []string{"list first"}},

@@ -170,7 +170,7 @@ func build(ctx context.Context, dir string, m mutant.Mutant, target string) erro
 	if err != nil {
 		return err
 	}
-	file, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	file, overlay := filepath.Join(dir, "changed.txt"), filepath.Join(dir, "overlay.json")
 	text, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, m.File): file}})
 	if err = errors.Join(err, os.WriteFile(file, changed, 0o644), os.WriteFile(overlay, text, 0o644)); err != nil {
 		return err
