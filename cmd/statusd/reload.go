@@ -12,7 +12,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/statusd/statusd/agent"
-	"github.com/statusd/statusd/internal/programpages"
 )
 
 // daemonOf is what a daemon with a config of some type needs to be started, and started again when the config
@@ -43,7 +42,7 @@ func keepRunning[C any](d daemonOf[C]) error {
 	defer keeping.Wait()
 	defer stop()
 	context.AfterFunc(ctx, stop) // from then on a signal has its usual effect
-	keeping.Go(func() { programpages.Keep(ctx) })
+	keeping.Go(func() { saveMemory(ctx) })
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
