@@ -36,6 +36,7 @@ func keepRunning[C any](d daemonOf[C]) error {
 	if err != nil {
 		return err
 	}
+	saveMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // from then on a signal has its usual effect
