@@ -178,7 +178,9 @@ func repeated(do func(*storm, context.Context), every time.Duration) func(*storm
 
 // longer has a fault last that many times as long, beyond its round if need be: a fight takes its time.
 func longer(times int, happen func(*storm, context.Context, time.Duration) error) func(*storm, context.Context, time.Duration) error {
-	return func(s *storm, ctx context.Context, d time.Duration) error { return happen(s, ctx, time.Duration(times)*d) }
+	return func(s *storm, ctx context.Context, d time.Duration) error {
+		return happen(s, ctx, time.Duration(times)*d)
+	}
 }
 
 func hook(behavior string) fault {
