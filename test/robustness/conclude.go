@@ -39,6 +39,9 @@ func conclude(o options, path string) error {
 			examples = append(examples, shorten(judged, v))
 		}
 	}
+	for _, invariant := range slices.Sorted(maps.Keys(byInvariant)) {
+		fmt.Fprintf(campaign.Out, "%6d violations: %s\n", byInvariant[invariant], invariant)
+	}
 	for _, e := range examples {
 		fmt.Fprintf(campaign.Out, "\n%s\n", e.Text)
 		for _, line := range e.History {

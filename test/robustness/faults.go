@@ -59,7 +59,7 @@ var (
 			toxic("cut within a request", "limit_data", "upstream", map[string]any{"bytes": 8_000}),
 			toxic("sliced", "slicer", "downstream", map[string]any{"average_size": 100, "size_variation": 80, "delay": 500}),
 			{"link down", (*storm).linkDown},
-			{"pods marked not ready", repeated((*storm).notReady, 3*time.Second)}, {"lies", repeated((*storm).lie, time.Second)},
+			{"pods marked not ready", repeated((*storm).notReady, 3*time.Second)}, {"lies", longer(2, repeated((*storm).lie, time.Second))},
 			hook(hookKeeps), hook(hookFails), hook(hookSlow), hook(hookDies), hook(hookDenies),
 			watchIs(gateway.Silent), watchIs(gateway.Late), watchIs(gateway.Duplicated), watchIs(gateway.Expired),
 			diskIs(agent.Slow), diskIs(agent.Hung), diskIs(agent.Full), diskIs(agent.ReadOnly),
@@ -173,6 +173,13 @@ func repeated(do func(*storm, context.Context), every time.Duration) func(*storm
 			}
 		}
 		return ctx.Err()
+	}
+}
+
+// longer has a fault last that many times as long, beyond its round if need be: a fight takes its time.
+func longer(times int, happen func(*storm, context.Context, time.Duration) error) func(*storm, context.Context, time.Duration) error {
+	return func(s *storm, ctx context.Context, d time.Duration) error {
+		return happen(s, ctx, time.Duration(times)*d)
 	}
 }
 

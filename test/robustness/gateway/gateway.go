@@ -21,6 +21,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/test/robustness/record"
@@ -93,7 +95,11 @@ func uidOf(body []byte) string {
 		Op, Path string
 		Value    any
 	}
-	if json.Unmarshal(body, &operations) != nil {
+	if json.Unmarshal(body, &operations) != nil { // client-go's typed clients send protobuf
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+		if options, ok := object.(*metav1.DeleteOptions); ok && err == nil && options.Preconditions != nil && options.Preconditions.UID != nil {
+			return string(*options.Preconditions.UID)
+		}
 		return ""
 	}
 	for _, o := range operations {
@@ -192,9 +198,17 @@ func (g *Gateway) forward(ctx context.Context, r *http.Request, x *exchange) (*h
 
 // readAnswer notes the pod that the server has answered with.
 func (x *exchange) readAnswer(body []byte) {
-	pod := &v1.Pod{}
-	if x.Verb != http.MethodPatch && x.Verb != http.MethodGet || x.Name == "" || x.Code >= 300 || json.Unmarshal(body, pod) != nil {
+	if x.Verb != http.MethodPatch && x.Verb != http.MethodGet || x.Name == "" || x.Code >= 300 {
 		return
+	}
+	pod := &v1.Pod{}
+	if json.Unmarshal(body, pod) != nil { // it may be protobuf
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+		decoded, ok := object.(*v1.Pod)
+		if err != nil || !ok {
+			return
+		}
+		pod = decoded
 	}
 	x.Facts, x.RV = record.FactsOf(pod), record.VersionOf(pod)
 	if x.UID == "" {

@@ -11,6 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/test/robustness/record"
@@ -101,20 +105,6 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestUIDs(t *testing.T) {
-	for _, body := range []string{
-		`{"metadata":{"uid":"u"},"status":{}}`, `{"preconditions":{"uid":"u"}}`,
-		`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"replace","path":"/status/phase","value":"Failed"}]`,
-	} {
-		if got := uidOf([]byte(body)); got != "u" {
-			t.Errorf("%s: got %q", body, got)
-		}
-	}
-	if got := uidOf([]byte(`{"status":{}}`)); got != "" {
-		t.Errorf("got %q of a body without a UID", got)
-	}
-}
-
 // events of a watch that a fault tampers with.
 func TestWatches(t *testing.T) {
 	const added, bookmark = `{"type":"ADDED","object":{}}` + "\n", `{"type":"BOOKMARK","object":{}}` + "\n"
@@ -183,5 +173,32 @@ func follow(t *testing.T, url string) (events string) {
 			return events
 		}
 		events += line
+	}
+}
+
+// The UID of a write is found in each form in which clients send it.
+func TestUIDOf(t *testing.T) {
+	options := metav1.NewDeleteOptions(0)
+	options.Preconditions = metav1.NewUIDPreconditions("a")
+	options.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
+	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if !ok {
+		t.Fatal("no protobuf")
+	}
+	protobuf, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, v1.SchemeGroupVersion), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ body, want string }{
+		"merge patch":         {`{"metadata":{"uid":"a"}}`, "a"},
+		"JSON patch":          {`[{"op":"test","path":"/metadata/uid","value":"a"}]`, "a"},
+		"options of a DELETE": {`{"preconditions":{"uid":"a"}}`, "a"},
+		"the same, protobuf":  {string(protobuf), "a"},
+		"none":                {`{}`, ""},
+		"nothing":             {``, ""},
+	} {
+		if got := uidOf([]byte(c.body)); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
 	}
 }
