@@ -129,8 +129,8 @@ func (u *upgradeRun) replaceAll(ctx context.Context) error {
 	if err := u.pods.addAll(ctx, guest, upgradeGuests); err != nil {
 		return err
 	}
-	u.say("| replacement | SIGTERM to exit, s | ends that statusd did not see: reported, s after its start | all right, s after its start | writes to pods without a change |")
-	u.say("|---|--:|--:|--:|--:|")
+	u.say("| replacement | SIGTERM to exit, s | ends that statusd did not see: reported, s after its start | all right, s after its start | writes to pods without a change | alerts that came twice |")
+	u.say("|---|--:|--:|--:|--:|--:|")
 	versions := []string{u.options.previous, u.options.next}
 	for i := range u.options.times {
 		if err := u.replace(ctx, versions[(i+1)%2], []string{"forward", "back"}[i%2]); err != nil {
@@ -151,7 +151,7 @@ func (u *upgradeRun) replace(ctx context.Context, with, direction string) error 
 	}
 	jobs, old := u.pods.named(job), u.pods.named(guest)
 	third := len(jobs) / 3
-	before := u.watch.writes(u.pods.named(idle))
+	before, twice := u.watch.writes(u.pods.named(idle)), len(u.book.violations())
 	flaps := u.flap(ctx)
 	defer flaps()
 	if err := u.end(ctx, jobs[:third]); err != nil {
@@ -196,7 +196,8 @@ func (u *upgradeRun) replace(ctx context.Context, with, direction string) error 
 	}
 	right := time.Since(started)
 	writes := u.watch.writes(u.pods.named(idle)) - before
-	u.say("| %s, to %s | %.2f | %.2f | %.2f | %d |", direction, version(filepath.Join(u.installed, "statusd")), stopped.Seconds(), u.watch.lastEnd(missed).Sub(started).Seconds(), right.Seconds(), writes)
+	u.say("| %s, to %s | %.2f | %.2f | %.2f | %d | %d |", direction, version(filepath.Join(u.installed, "statusd")), stopped.Seconds(), u.watch.lastEnd(missed).Sub(started).Seconds(),
+		right.Seconds(), writes, len(u.book.violations())-twice)
 	return u.pods.remove(ctx, jobs...)
 }
 
@@ -261,7 +262,7 @@ func (u *upgradeRun) awaitRight(ctx context.Context) error {
 func (u *upgradeRun) judge() error {
 	wrong := append(u.watch.violations(), u.book.violations()...)
 	fired, resolved := u.book.count()
-	u.say("\n%d times replaced under %d pods; %d containers ended as told, none was restarted; %d alerts fired and %d were resolved, each once",
+	u.say("\n%d times replaced under %d pods; %d containers ended as told, none was restarted; %d alerts fired and %d were resolved",
 		u.options.times, u.options.pods, u.pods.ended, fired, resolved)
 	if len(wrong) > 0 {
 		return fmt.Errorf("what must not happen: %s", strings.Join(wrong, "; "))
