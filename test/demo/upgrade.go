@@ -24,8 +24,9 @@ const (
 	// Each replacement has jobs that end and pods that come and go.
 	upgradeJobs   = 12
 	upgradeGuests = 4
-	// upgradeWithin is how soon the API and the receivers of alerts must be right again.
-	upgradeWithin = 2 * time.Minute
+	// upgradeWithin is how soon the API and the receivers of alerts must be right again, creationWithin how soon at the beginning.
+	upgradeWithin  = 2 * time.Minute
+	creationWithin = 15 * time.Minute
 	// upgradeFlap is how often the readiness of a pod changes.
 	upgradeFlap = 250 * time.Millisecond
 )
@@ -146,7 +147,7 @@ func (u *upgradeRun) replace(ctx context.Context, with, direction string) error 
 	if err := u.pods.addAll(ctx, job, upgradeJobs); err != nil {
 		return err
 	}
-	if err := u.awaitRight(ctx); err != nil {
+	if err := u.awaitRight(ctx, creationWithin); err != nil {
 		return fmt.Errorf("before it: %w", err)
 	}
 	jobs, old := u.pods.named(job), u.pods.named(guest)
@@ -191,7 +192,7 @@ func (u *upgradeRun) replace(ctx context.Context, with, direction string) error 
 		return err
 	}
 	flaps()
-	if err := u.awaitRight(ctx); err != nil {
+	if err := u.awaitRight(ctx, upgradeWithin); err != nil {
 		return err
 	}
 	right := time.Since(started)
@@ -245,8 +246,8 @@ func (u *upgradeRun) flap(ctx context.Context) (stop func()) {
 }
 
 // awaitRight waits until the API and the receivers of alerts have what is true of the pods.
-func (u *upgradeRun) awaitRight(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, upgradeWithin)
+func (u *upgradeRun) awaitRight(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return u.daemon.await(ctx, func() error {
 		wrong := u.watch.compare(u.pods)
