@@ -340,8 +340,8 @@ install-checks: controlplane ## Compare the Helm chart with the kustomize overla
 	cd test/install && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 .PHONY: install-systemd
-install-systemd: packages-observe ## Install, upgrade and remove the deb of statusd observe under a systemd of its own: root; run make guard-systemd first, which makes the machine; a minute
-	@test/install/systemd-session build/statusd-observe_$(or $(VERSION),0.0.0)_$(shell dpkg --print-architecture).deb
+install-systemd: packages-observe packages-run ## Install, upgrade and remove the debs of statusd observe and statusd run under a systemd of its own: root; run make guard-systemd first, which makes the machine; 3 minutes
+	@test/install/systemd-session build/statusd-observe_$(or $(VERSION),0.0.0)_$(shell dpkg --print-architecture).deb build/statusd_$(or $(VERSION),0.0.0)_$(shell dpkg --print-architecture).deb
 
 MINUTES ?= 10
 

@@ -82,6 +82,7 @@ func (a *Agent) connect() error {
 	config.UserAgent = "statusd/" + a.options.Version
 	config.ContentType = serializers.ContentTypeProtobuf
 	config.AcceptContentTypes = serializers.ContentTypeProtobuf + "," + serializers.ContentTypeJSON
+	process.LogWarnings(config, a.log)
 	a.apiServer = serverAddress(config)
 	if a.connection, err = process.NewConnection(config); err != nil {
 		return fmt.Errorf("agent: client of the API server: %w", err)

@@ -245,7 +245,7 @@ func preyOf(t *testing.T, d *daemon, pod *v1.Pod) prey {
 	for line := range strings.Lines(string(status)) {
 		if groups, ok := strings.CutPrefix(line, "Groups:"); ok {
 			for _, group := range strings.Fields(groups) {
-				v.group = group // those of pods are the highest
+				v.group = group // the groups of pods are the highest
 			}
 		}
 	}

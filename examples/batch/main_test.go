@@ -139,7 +139,7 @@ func (n *node) await(what string, is func() bool) {
 }
 
 // measure returns the heap and the goroutines, once there are no more than atMost of them, if that is
-// set: those of connections end a little later.
+// set: the goroutines of connections end a little later.
 func (n *node) measure(atMost int) (heap uint64, goroutines int) {
 	n.Helper()
 	n.server.ForgetRequests()

@@ -87,6 +87,7 @@ func (o *Observer) connect() error {
 	config.QPS = -1 // what is written has bounds of its own, and the rest is little
 	config.UserAgent = "statusd-observe/" + o.options.Version
 	config.Wrap(o.metrics.counted)
+	process.LogWarnings(config, o.log)
 	if o.connection, err = process.NewConnection(config); err != nil {
 		return fmt.Errorf("client of the API server: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A question that hangs does not hang the one who asks it, is asked once, and is asked again once it was answered.
+// A question that hangs does not hang the caller, is asked once, and is asked again once it was answered.
 func TestAQuestionThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var count atomic.Int32

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,14 +26,19 @@ var (
 func main() { campaign.Main("compat", run) }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) < 2 {
+	flags := flag.NewFlagSet("compat", flag.ContinueOnError)
+	short := flags.Bool("short", false, "servers: without the real tests, and without a change of the document")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if args = flags.Args(); len(args) < 2 {
 		return errors.New("want library or servers, and versions")
 	}
 	switch what, versions := args[0], args[1:]; what {
 	case "library":
 		return library(ctx, versions)
 	case "servers":
-		return servers(ctx, versions)
+		return servers(ctx, versions, *short)
 	default:
 		return fmt.Errorf("unknown %q: want library or servers", what)
 	}

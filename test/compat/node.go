@@ -94,7 +94,7 @@ func startStatusd(ctx context.Context, server *controlplane.Process, dir string)
 	if err != nil {
 		return nil, err
 	}
-	if err := binaries.Build(ctx, os.Stdout, bin, binaries.All()...); err != nil {
+	if err := binaries.Build(ctx, os.Stdout, bin, binaries.Shim, binaries.Statusd); err != nil {
 		return nil, err
 	}
 	kubeconfig, err := server.NodeKubeconfig(runNode)

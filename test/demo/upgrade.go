@@ -24,8 +24,9 @@ const (
 	// Each replacement has jobs that end and pods that come and go.
 	upgradeJobs   = 12
 	upgradeGuests = 4
-	// upgradeWithin is how soon the API and the receivers of alerts must be right again.
-	upgradeWithin = 2 * time.Minute
+	// upgradeWithin is how soon the API and the receivers of alerts must be right again, creationWithin how soon at the beginning.
+	upgradeWithin  = 2 * time.Minute
+	creationWithin = 15 * time.Minute
 	// upgradeFlap is how often the readiness of a pod changes.
 	upgradeFlap = 250 * time.Millisecond
 )
@@ -129,8 +130,8 @@ func (u *upgradeRun) replaceAll(ctx context.Context) error {
 	if err := u.pods.addAll(ctx, guest, upgradeGuests); err != nil {
 		return err
 	}
-	u.say("| replacement | SIGTERM to exit, s | ends that statusd did not see: reported, s after its start | all right, s after its start | writes to pods without a change |")
-	u.say("|---|--:|--:|--:|--:|")
+	u.say("| replacement | SIGTERM to exit, s | ends that statusd did not see: reported, s after its start | all right, s after its start | writes to pods without a change | alerts that came twice |")
+	u.say("|---|--:|--:|--:|--:|--:|")
 	versions := []string{u.options.previous, u.options.next}
 	for i := range u.options.times {
 		if err := u.replace(ctx, versions[(i+1)%2], []string{"forward", "back"}[i%2]); err != nil {
@@ -146,12 +147,12 @@ func (u *upgradeRun) replace(ctx context.Context, with, direction string) error 
 	if err := u.pods.addAll(ctx, job, upgradeJobs); err != nil {
 		return err
 	}
-	if err := u.awaitRight(ctx); err != nil {
+	if err := u.awaitRight(ctx, creationWithin); err != nil {
 		return fmt.Errorf("before it: %w", err)
 	}
 	jobs, old := u.pods.named(job), u.pods.named(guest)
 	third := len(jobs) / 3
-	before := u.watch.writes(u.pods.named(idle))
+	before, twice := u.watch.writes(u.pods.named(idle)), len(u.book.violations())
 	flaps := u.flap(ctx)
 	defer flaps()
 	if err := u.end(ctx, jobs[:third]); err != nil {
@@ -191,12 +192,13 @@ func (u *upgradeRun) replace(ctx context.Context, with, direction string) error 
 		return err
 	}
 	flaps()
-	if err := u.awaitRight(ctx); err != nil {
+	if err := u.awaitRight(ctx, upgradeWithin); err != nil {
 		return err
 	}
 	right := time.Since(started)
 	writes := u.watch.writes(u.pods.named(idle)) - before
-	u.say("| %s, to %s | %.2f | %.2f | %.2f | %d |", direction, version(filepath.Join(u.installed, "statusd")), stopped.Seconds(), u.watch.lastEnd(missed).Sub(started).Seconds(), right.Seconds(), writes)
+	u.say("| %s, to %s | %.2f | %.2f | %.2f | %d | %d |", direction, version(filepath.Join(u.installed, "statusd")), stopped.Seconds(), u.watch.lastEnd(missed).Sub(started).Seconds(),
+		right.Seconds(), writes, len(u.book.violations())-twice)
 	return u.pods.remove(ctx, jobs...)
 }
 
@@ -244,8 +246,8 @@ func (u *upgradeRun) flap(ctx context.Context) (stop func()) {
 }
 
 // awaitRight waits until the API and the receivers of alerts have what is true of the pods.
-func (u *upgradeRun) awaitRight(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, upgradeWithin)
+func (u *upgradeRun) awaitRight(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return u.daemon.await(ctx, func() error {
 		wrong := u.watch.compare(u.pods)
@@ -261,7 +263,7 @@ func (u *upgradeRun) awaitRight(ctx context.Context) error {
 func (u *upgradeRun) judge() error {
 	wrong := append(u.watch.violations(), u.book.violations()...)
 	fired, resolved := u.book.count()
-	u.say("\n%d times replaced under %d pods; %d containers ended as told, none was restarted; %d alerts fired and %d were resolved, each once",
+	u.say("\n%d times replaced under %d pods; %d containers ended as told, none was restarted; %d alerts fired and %d were resolved",
 		u.options.times, u.options.pods, u.pods.ended, fired, resolved)
 	if len(wrong) > 0 {
 		return fmt.Errorf("what must not happen: %s", strings.Join(wrong, "; "))

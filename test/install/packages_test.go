@@ -54,7 +54,8 @@ func TestPackages_HaveTheServices(t *testing.T) {
 		files []string
 	}{
 		{"nfpm-observe", contents},
-		{"nfpm-run", []string{"/usr/bin/statusd", "/usr/bin/statusd-shim", "/usr/lib/systemd/system/statusd.service", "/usr/lib/systemd/logind.conf.d/50-statusd.conf", "/etc/statusd/statusd.yaml"}},
+		{"nfpm-run", []string{"/usr/bin/statusd", "/usr/bin/statusd-shim", "/usr/lib/systemd/system/statusd.service", "/usr/lib/systemd/logind.conf.d/50-statusd.conf", "/etc/statusd/statusd.yaml",
+			"/usr/share/doc/statusd/use/security.md"}}, // which the config names
 	} {
 		for _, format := range []string{"deb", "rpm"} {
 			t.Run(c.name+" "+format, func(t *testing.T) {

@@ -109,7 +109,7 @@ func New(config Config, p Process) (*Alerting, error) {
 	if p.Registerer != nil {
 		p.Registerer.MustRegister(metrics)
 	}
-	a.runs = append(a.runs, a.follow, a.Engine.Run)
+	a.runs = append(a.runs, a.follow)
 	return a, nil
 }
 
@@ -117,16 +117,25 @@ func New(config Config, p Process) (*Alerting, error) {
 func (a *Alerting) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// The engine ends last: it stores what outputs deliver until they end.
+	evaluating, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	evaluated := make(chan error, 1)
+	go func() {
+		defer cancel() // it does not end by itself
+		evaluated <- a.Engine.Run(evaluating)
+	}()
 	var running sync.WaitGroup
 	results := make([]error, len(a.runs))
 	for i, run := range a.runs {
 		running.Go(func() {
-			defer cancel() // none ends by itself
+			defer cancel() // no output ends by itself
 			results[i] = run(ctx)
 		})
 	}
 	running.Wait()
-	return errors.Join(results...)
+	end()
+	return errors.Join(append(results, <-evaluated)...)
 }
 
 // runner is an output that has something to do.

@@ -56,6 +56,10 @@ type Options struct {
 	Logger  *slog.Logger // nil: discards
 }
 
+// lastAnswer is how long a request that is under way at a stop may take. A request that is canceled may have arrived, and its
+// alerts are sent again after the next start.
+const lastAnswer = 2 * time.Second
+
 // maxPause bounds how long a receiver may keep a queue waiting.
 const maxPause = time.Minute
 
@@ -137,7 +141,7 @@ func (q *Queue) Waiting() int {
 	return q.book.waiting.Len()
 }
 
-// Run sends until ctx ends. It may be called once.
+// Run sends until ctx ends, and waits for the answer to a request that is under way. It may be called once.
 func (q *Queue) Run(ctx context.Context) error {
 	attempt := 0       // failures of the receiver in a row
 	var away time.Time // since when
@@ -152,6 +156,7 @@ func (q *Queue) Run(ctx context.Context) error {
 		}
 		err := q.send(ctx, batch)
 		if ctx.Err() != nil {
+			q.finish()
 			return nil
 		}
 		q.note(err)
@@ -201,6 +206,10 @@ func (q *Queue) send(ctx context.Context, batch []alert.Alert) error {
 		return nil
 	}
 	for i := range batch {
+		if ctx.Err() != nil {
+			q.settle(batch[i:], errNotTried)
+			return ctx.Err()
+		}
 		if err := q.send(ctx, batch[i:i+1]); err != nil {
 			q.settle(batch[i+1:], errNotTried)
 			return err
@@ -213,9 +222,11 @@ func (q *Queue) send(ctx context.Context, batch []alert.Alert) error {
 var errNotTried = errors.New("not tried")
 
 func (q *Queue) try(ctx context.Context, batch []alert.Alert) error {
-	ctx, cancel := context.WithTimeout(ctx, q.options.Timeout)
+	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.options.Timeout)
 	defer cancel()
-	return q.options.Send(ctx, batch)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastAnswer, cancel) })
+	defer stop()
+	return q.options.Send(sending, batch)
 }
 
 // settle records what became of alerts.

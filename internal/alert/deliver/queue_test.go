@@ -222,3 +222,41 @@ statusd_notifications_waiting{output="test"} 1
 		}
 	})
 }
+
+// A request that is canceled may have arrived: its alert would come again after the next start.
+func TestQueue_StopDuringARequest_WaitsForTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			answer    time.Duration
+			delivered bool
+		}{{lastAnswer - time.Millisecond, true}, {lastAnswer + time.Millisecond, false}} {
+			q := New(Options{Output: "test", Send: func(ctx context.Context, _ []alert.Alert) error {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(c.answer):
+					return nil
+				}
+			}})
+			done := false
+			n := firing("a", time.Now())
+			n.Done = func() { done = true }
+			q.Put(n)
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- q.Run(ctx) }()
+			synctest.Wait()
+			began := time.Now()
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if done != c.delivered {
+				t.Errorf("answered after %s: delivered %t, want %t", c.answer, done, c.delivered)
+			}
+			if took := time.Since(began); took > lastAnswer {
+				t.Errorf("the stop took %s, want %s at most", took, lastAnswer)
+			}
+		}
+	})
+}
