@@ -217,6 +217,9 @@ func TestDetailsOfAFinishedPodThatStaysAreWritten(t *testing.T) {
 				must(w.manager.TerminatePod(pod))
 				pass(5 * time.Second)
 				w.wantSandbox(pod, v1.ConditionFalse)
+				if name == "a finalizer" { // the API server keeps the pod: its status is whole before it is deleted
+					w.wantLog(name, "PATCH ns/web", "DELETE ns/web")
+				}
 			})
 		})
 	}
