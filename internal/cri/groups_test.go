@@ -10,9 +10,12 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/internal/cgroup"
 )
@@ -212,5 +215,38 @@ func TestVersion2_EndsContainersAsAWholeAndDoesNotSwap(t *testing.T) {
 		if got := fmt.Sprint(g.withUnified(other, containerResources(other, &other.Spec.Containers[0])).Unified); got != want {
 			t.Errorf("swap %v: got %s, want %s", swap, got, want)
 		}
+	}
+}
+
+// A start that was canceled goes on in the container runtime for a moment: what it makes after the removal of its pod is removed too.
+func TestRemovePod_DuringACanceledStart_RemovesWhatIsMadeLater(t *testing.T) {
+	n := newNode(t)
+	n.groups.root, n.groups.parent = t.TempDir(), "/node"
+	if err := os.WriteFile(filepath.Join(n.groups.root, "cgroup.controllers"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	pod := testPod("uid-1")
+	n.fake.change(func() { n.fake.sandboxErr = status.Error(codes.Canceled, "context canceled") })
+	if err := n.StartPod(t.Context(), pod); err == nil {
+		t.Fatal("the start succeeds")
+	}
+	if err := n.RemovePod(t.Context(), pod.UID); err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Join(n.groups.root, "node/kubepods/besteffort/poduid-1")
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n.fake.change(func() {
+		for _, uid := range []string{"uid-1", "of-another-agent"} {
+			n.fake.sandboxes[uid] = &runtimeapi.PodSandbox{Id: uid, Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid}, Labels: map[string]string{labelPodUID: uid}}
+		}
+	})
+	n.removeLate(t.Context())
+	if _, err := os.Stat(group); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the control group: got %v, want it removed", err)
+	}
+	if len(n.fake.sandboxes) != 1 || n.fake.sandboxes["of-another-agent"] == nil {
+		t.Errorf("sandboxes: got %v, want that of another agent alone", n.fake.sandboxes)
 	}
 }
