@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -98,6 +99,38 @@ func TestResize_ChangesTheGroupOfThePod(t *testing.T) {
 	}
 	if got := in.limits[group].Memory >> 20; got != 132 {
 		t.Errorf("after a restart, and a resize of the other container: got %d MiB, want 132", got)
+	}
+}
+
+// With control groups of version 2 the kernel would end a container whose limit falls below its usage.
+func TestResize_BelowTheUsage_IsRefused(t *testing.T) {
+	n, in := newGroupedNode(t)
+	pod := burstablePod("1")
+	id := n.start(pod)
+	n.groups.root, n.groups.parent = t.TempDir(), "/node"
+	dir := filepath.Join(n.groups.root, "node/kubepods/burstable/poduid-1", bareID(id))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		filepath.Join(n.groups.root, "cgroup.controllers"): "", filepath.Join(dir, "cgroup.controllers"): "memory",
+		filepath.Join(dir, "memory.current"): "41943040\n", filepath.Join(dir, "memory.stat"): "anon 41943040\n", // 40 MiB
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit := func(memory string) error {
+		in.changes = nil
+		return n.ResizeContainer(t.Context(), id, v1.ResourceRequirements{Requests: resources("500m", "32Mi"), Limits: resources("1", memory)})
+	}
+	if err := limit("40Mi"); err == nil || !strings.Contains(err.Error(), "memory limit (41943040) below current usage (41943040)") || len(n.fake.updates)+len(in.changes) > 0 {
+		t.Errorf("got %v, %d updates and changes %v, want an error and none", err, len(n.fake.updates), in.changes)
+	}
+	for _, memory := range []string{"50Mi", "64Mi"} {
+		if err := limit(memory); err != nil {
+			t.Errorf("to %s: %v", memory, err)
+		}
 	}
 }
 
