@@ -62,7 +62,7 @@
 //
 // # Goroutines
 //
-// New starts none. Run has one loop that lists, one loop that rotates logs and one loop for images, and waits for all. Each container that is being stopped has
+// New starts none. Run has one loop each that lists, rotates logs, keeps images and removes what was made too late, and waits for all. Each container that is being stopped has
 // one or two goroutines, each pull has one, and Close waits for them. Each pod with contents in volumes has one goroutine while Run runs. Goroutines of Watch, Logs and streams end
 // with their caller's context.
 package cri

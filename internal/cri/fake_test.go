@@ -40,6 +40,7 @@ type fake struct {
 	pullErr    error
 	pulling    func(context.Context) error // of a pull, if set
 	startErr   error
+	sandboxErr error
 	starting   func(*runtimeapi.ContainerStatus) error // of a start, if set
 	down       error                                   // of each call
 	refusals   int                                     // calls that are refused before the first answer
@@ -112,6 +113,9 @@ func (f *fake) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.S
 }
 
 func (f *fake) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
+	if f.sandboxErr != nil {
+		return nil, f.sandboxErr
+	}
 	id := f.id("sandbox")
 	f.sandboxConfigs = append(f.sandboxConfigs, r.Config)
 	f.sandboxes[id] = &runtimeapi.PodSandbox{Id: id, Metadata: r.Config.Metadata, Labels: r.Config.Labels, State: runtimeapi.PodSandboxState_SANDBOX_READY}

@@ -8,11 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/internal/cgroup"
 )
@@ -95,6 +99,38 @@ func TestResize_ChangesTheGroupOfThePod(t *testing.T) {
 	}
 	if got := in.limits[group].Memory >> 20; got != 132 {
 		t.Errorf("after a restart, and a resize of the other container: got %d MiB, want 132", got)
+	}
+}
+
+// With control groups of version 2 the kernel would end a container whose limit falls below its usage.
+func TestResize_BelowTheUsage_IsRefused(t *testing.T) {
+	n, in := newGroupedNode(t)
+	pod := burstablePod("1")
+	id := n.start(pod)
+	n.groups.root, n.groups.parent = t.TempDir(), "/node"
+	dir := filepath.Join(n.groups.root, "node/kubepods/burstable/poduid-1", bareID(id))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		filepath.Join(n.groups.root, "cgroup.controllers"): "", filepath.Join(dir, "cgroup.controllers"): "memory",
+		filepath.Join(dir, "memory.current"): "41943040\n", filepath.Join(dir, "memory.stat"): "anon 41943040\n", // 40 MiB
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit := func(memory string) error {
+		in.changes = nil
+		return n.ResizeContainer(t.Context(), id, v1.ResourceRequirements{Requests: resources("500m", "32Mi"), Limits: resources("1", memory)})
+	}
+	if err := limit("40Mi"); err == nil || !strings.Contains(err.Error(), "memory limit (41943040) below current usage (41943040)") || len(n.fake.updates)+len(in.changes) > 0 {
+		t.Errorf("got %v, %d updates and changes %v, want an error and none", err, len(n.fake.updates), in.changes)
+	}
+	for _, memory := range []string{"50Mi", "64Mi"} {
+		if err := limit(memory); err != nil {
+			t.Errorf("to %s: %v", memory, err)
+		}
 	}
 }
 
@@ -212,5 +248,38 @@ func TestVersion2_EndsContainersAsAWholeAndDoesNotSwap(t *testing.T) {
 		if got := fmt.Sprint(g.withUnified(other, containerResources(other, &other.Spec.Containers[0])).Unified); got != want {
 			t.Errorf("swap %v: got %s, want %s", swap, got, want)
 		}
+	}
+}
+
+// A start that was canceled goes on in the container runtime for a moment: what it makes after the removal of its pod is removed too.
+func TestRemovePod_DuringACanceledStart_RemovesWhatIsMadeLater(t *testing.T) {
+	n := newNode(t)
+	n.groups.root, n.groups.parent = t.TempDir(), "/node"
+	if err := os.WriteFile(filepath.Join(n.groups.root, "cgroup.controllers"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	pod := testPod("uid-1")
+	n.fake.change(func() { n.fake.sandboxErr = status.Error(codes.Canceled, "context canceled") })
+	if err := n.StartPod(t.Context(), pod); err == nil {
+		t.Fatal("the start succeeds")
+	}
+	if err := n.RemovePod(t.Context(), pod.UID); err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Join(n.groups.root, "node/kubepods/besteffort/poduid-1")
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n.fake.change(func() {
+		for _, uid := range []string{"uid-1", "of-another-agent"} {
+			n.fake.sandboxes[uid] = &runtimeapi.PodSandbox{Id: uid, Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid}, Labels: map[string]string{labelPodUID: uid}}
+		}
+	})
+	n.removeLate(t.Context())
+	if _, err := os.Stat(group); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the control group: got %v, want it removed", err)
+	}
+	if len(n.fake.sandboxes) != 1 || n.fake.sandboxes["of-another-agent"] == nil {
+		t.Errorf("sandboxes: got %v, want that of another agent alone", n.fake.sandboxes)
 	}
 }

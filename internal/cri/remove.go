@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -40,6 +45,9 @@ func (r *Runtime) RemovePod(ctx context.Context, uid types.UID) error {
 	}
 	r.mu.Lock()
 	delete(r.pods, uid)
+	if p.unheard {
+		r.late[uid] = lateRemoval{p.manifest, time.Now().Add(sandboxTime)}
+	}
 	r.mu.Unlock()
 	r.groups.weighBurstable(r.active)
 	r.Notify(uid)
@@ -57,6 +65,50 @@ func (r *Runtime) remove(ctx context.Context, p *pod) error {
 	}
 	defer r.sweepLinks() // also those of containers that the container runtime has lost
 	return errors.Join(os.RemoveAll(r.logDir(p.manifest)), p.removeVolumes(), removeTree(string(p.dir)))
+}
+
+// lateRemoval is a pod that was removed while the container runtime may have been making its sandbox: a start that is canceled goes on for a moment, and
+// makes the sandbox or its control group again.
+type lateRemoval struct {
+	manifest *v1.Pod
+	until    time.Time
+}
+
+// lateEvery is how often what was made too late is looked for.
+const lateEvery = 10 * time.Second
+
+// isUnheard reports whether the container runtime may have done, or may still do, what a request has asked for.
+func isUnheard(err error) bool {
+	switch status.Code(err) {
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:
+		return true
+	}
+	return false
+}
+
+// removeLate removes what was made of pods after they were removed.
+func (r *Runtime) removeLate(ctx context.Context) {
+	r.mu.Lock()
+	late := maps.Clone(r.late)
+	r.mu.Unlock()
+	for uid, pod := range late {
+		_, err := r.place(uid)
+		known := err == nil // again
+		if !known {
+			err = r.removeSandboxes(ctx, uid)
+			if err == nil {
+				err = r.groups.removePod(pod.manifest)
+			}
+			if err != nil && ctx.Err() == nil {
+				r.options.Logger.Warn("removing what was made of a pod after its removal failed, will retry", "uid", uid, "err", err)
+			}
+		}
+		if known || err == nil && time.Now().After(pod.until) {
+			r.mu.Lock()
+			delete(r.late, uid)
+			r.mu.Unlock()
+		}
+	}
 }
 
 // removeSandboxes removes the sandboxes of a pod, all that there are, with their containers and networks.

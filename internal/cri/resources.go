@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/statusd/statusd/internal/cgroup"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -111,10 +112,29 @@ func (r *Runtime) ResizeContainer(ctx context.Context, id string, resources v1.R
 	}
 	p, err := r.place(c.uid)
 	if err == nil {
+		err = r.checkMemory(p, c, resources.Limits.Memory().Value())
+	}
+	if err == nil {
 		err = r.reallocate(p, c.view.Name, &resources, func() error { return r.update(ctx, c, &resources) })
 	}
 	if err != nil {
 		return fmt.Errorf("cri: resize %s: %w", id, err)
+	}
+	return nil
+}
+
+// checkMemory refuses to lower a memory limit below what the container uses: the kernel would end the container at once.
+func (r *Runtime) checkMemory(p *pod, c *container, limit int64) error {
+	has := podstatus.FindContainer(r.allocated(p), c.view.Name)
+	if has == nil || limit == 0 {
+		return nil
+	}
+	if old := has.Resources.Limits.Memory().Value(); old != 0 && old <= limit {
+		return nil
+	}
+	memory, measured := cgroup.MemoryOf(r.groups.of(p.manifest, c.id))
+	if measured && memory.Usage >= uint64(limit) {
+		return fmt.Errorf("cannot decrease memory limits: attempting to set container %q memory limit (%d) below current usage (%d)", c.view.Name, limit, memory.Usage)
 	}
 	return nil
 }

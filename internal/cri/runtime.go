@@ -19,6 +19,7 @@ import (
 	"github.com/statusd/statusd/internal/mounts"
 	"github.com/statusd/statusd/internal/podusage"
 	"github.com/statusd/statusd/internal/podvolume"
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -47,6 +48,7 @@ type Runtime struct {
 	problem    error     // why the node cannot take pods
 	answered   time.Time // when the container runtime last said how it is
 	problems   map[string]runtime.Problem
+	late       map[types.UID]lateRemoval
 }
 
 var (
@@ -78,6 +80,7 @@ type pod struct {
 	sandbox   sandbox // the newest one
 	// placeSince is when the present sandbox was made.
 	placeSince time.Time
+	unheard    bool             // the container runtime may be making a sandbox, of which nothing is heard
 	released   bool             // volumes and network are removed: the pod has ended
 	creating   bool             // StartContainer is under way
 	pulls      map[string]*pull // by container name
@@ -124,7 +127,7 @@ func New(options Options) (*Runtime, error) {
 	if err := mounts.CheckKernel(); err != nil {
 		return nil, fmt.Errorf("cri: %w", err)
 	}
-	r := &Runtime{options: options, pods: map[types.UID]*pod{}, problems: map[string]runtime.Problem{}}
+	r := &Runtime{options: options, pods: map[types.UID]*pod{}, problems: map[string]runtime.Problem{}, late: map[types.UID]lateRemoval{}}
 	r.life, r.finish = context.WithCancel(context.Background())
 	r.keeper = podvolume.NewKeeper(options.Objects, options.Event, options.Logger)
 	if r.cri, err = connect(options.Endpoint); err != nil {
@@ -161,6 +164,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 	defer background.Wait()
 	background.Go(func() { r.rotateLogs(ctx) })
 	background.Go(func() { r.keepImages(ctx) })
+	background.Go(func() { wake.Every(ctx, lateEvery, func() { r.removeLate(ctx) }) })
 	r.watch(ctx)
 	return nil
 }

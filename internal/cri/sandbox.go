@@ -148,6 +148,11 @@ func (r *Runtime) makeSandbox(ctx context.Context, p *pod, attempt uint32) error
 	defer cancel()
 	response, err := r.cri.RunPodSandbox(bounded, &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: handler})
 	if err != nil {
+		if isUnheard(err) {
+			r.mu.Lock()
+			p.unheard = true
+			r.mu.Unlock()
+		}
 		return err
 	}
 	r.mu.Lock()

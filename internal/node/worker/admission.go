@@ -86,7 +86,8 @@ func (w *Workers) candidates(p *worker) (found []candidate, left *v1.Pod) {
 		if left := w.inherited[uid]; left.over && !left.alive {
 			continue // admitted by its first turn, which is about to end it
 		}
-		if other != p && other.inbox.admitted && other.inbox.stage < stopped {
+		// What was deleted by force takes no room, as with a kubelet: the scheduler has given it away, and a pod that is rejected has failed for good.
+		if other != p && other.inbox.admitted && other.inbox.stage < stopped && !other.inbox.gone {
 			found = append(found, candidate{pod: other.inbox.pod, allocated: other.inbox.allocated})
 		}
 	}

@@ -102,6 +102,11 @@ func TestAPodThatDoesNotFitIsRejectedUntilThereIsRoom(t *testing.T) {
 		n.sleep(5 * time.Second)
 		n.update(third)
 		n.wantPhase(third, "once the first has ended", v1.PodRunning)
+		// Deleted by force: the scheduler has given its room away, though it has not ended.
+		fourth := half("fourth")
+		n.remove(third)
+		n.update(fourth)
+		n.wantPhase(fourth, "beside one that was deleted by force", v1.PodRunning)
 	}, func(o *worker.Options) {
 		o.Admit = func(pod *v1.Pod, active []*v1.Pod) *fit.Rejection { return fit.Check(small, pod, active) }
 	})
