@@ -86,6 +86,7 @@ type summary struct {
 	requests         int
 	lags             []time.Duration
 	late             []late
+	forgotten        int // looks at ends that only another report can bring back, see judge.Forgotten
 }
 
 func summarize(history []record.Record) *summary {
@@ -115,6 +116,10 @@ func summarize(history []record.Record) *summary {
 				continue
 			}
 			lag := judge.Lag(records, i)
+			if lag > records[i].Within && judge.Forgotten(records, i) {
+				s.forgotten++
+				continue
+			}
 			s.lags = append(s.lags, lag)
 			if lag > 0 {
 				s.late = append(s.late, late{records[i].At, records[i].Name, lag})
@@ -126,7 +131,8 @@ func summarize(history []record.Record) *summary {
 
 func (s *summary) String() string {
 	text := fmt.Sprintf("\n%s, %d pods, %d calls of the manager, %d requests of the agent, %d records\n", s.lasted.Round(time.Second), len(s.pods), s.changes, s.requests, s.records)
-	text += fmt.Sprintf("API true after the last fault of a round: %s, of %d looks at a pod\n\n", campaign.Spread(s.lags), len(s.lags))
+	text += fmt.Sprintf("API true after the last fault of a round: %s, of %d looks at a pod\n", campaign.Spread(s.lags), len(s.lags))
+	text += fmt.Sprintf("%d looks were at ends that a restore has taken from the API after the journal had given them up, and whose process has ended\n\n", s.forgotten)
 	text += fmt.Sprintf("%6d  kills of the server, %d of the agent\n", s.faults[serverKilled]+s.faults[serverKept]+s.faults[record.Restored], s.faults[agentKilled]+s.faults[agentExhausted])
 	for _, answer := range slices.Sorted(maps.Keys(s.injected)) {
 		text += fmt.Sprintf("%6d  requests %s\n", s.injected[answer], answer)

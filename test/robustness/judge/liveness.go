@@ -26,6 +26,11 @@ func delivered(records []record.Record) (found []Violation) {
 	return found
 }
 
+// Forgotten reports whether the end that is wanted cannot be delivered.
+func Forgotten(records []record.Record, want int) bool {
+	return forgotten(records[:want], &records[want])
+}
+
 // forgotten reports whether nobody knows the end that is wanted any more: the API had it, so that the journal gave it up; then the server was taken
 // back to before it, and the process that had reported it has ended. Only a program that reports the end again can bring it back.
 func forgotten(before []record.Record, want *record.Record) bool {
