@@ -1,8 +1,9 @@
 package main
 
 import (
-	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +76,7 @@ func orDefault[C run.Config | observer.Config](file string, kind configKind[C]) 
 
 func withProblem(s doctor.Subject, err error) doctor.Subject {
 	if err != nil {
-		s.ConfigProblem = errors.Join(err, errors.New("the other checks are of the default config"))
+		s.ConfigProblem = fmt.Errorf("%s; the other checks use the default config", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return s
 }

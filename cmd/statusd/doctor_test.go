@@ -28,7 +28,7 @@ func TestDoctor_WrongConfig_IsAFindingAndExitCode1(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &findings); err != nil {
 			t.Fatalf("%s: %v in %s", product, err, out.String())
 		}
-		if f := findings[0]; f.Check != "config" || f.Result != doctor.Failed || !strings.Contains(f.Found, "nodName") {
+		if f := findings[0]; f.Check != "config" || f.Result != doctor.Failed || !strings.Contains(f.Found, "nodName") || !strings.HasSuffix(f.Found, "; the other checks use the default config") {
 			t.Errorf("%s: got %+v, want the unknown field", product, f)
 		}
 	}

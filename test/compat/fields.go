@@ -41,7 +41,10 @@ type fieldsResult struct {
 	Fights           int
 }
 
-const fieldsNode = "fields"
+const (
+	fieldsNode = "fields"
+	device     = "example.com/device"
+)
 
 // tryFields reports a status with all fields, and the same again and again.
 func tryFields(ctx context.Context, process *controlplane.Process, admin kubernetes.Interface) (result fieldsResult, err error) {
@@ -135,6 +138,8 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 func podWithFields() *v1.Pod {
 	always, no, grace := v1.ContainerRestartPolicyAlways, false, int64(1)
 	quantities := v1.ResourceRequirements{Requests: amounts("100m", "64Mi"), Limits: amounts("200m", "128Mi")}
+	withDevice := *quantities.DeepCopy()
+	withDevice.Requests[device], withDevice.Limits[device] = resource.MustParse("1"), resource.MustParse("1")
 	stop := v1.SIGUSR1
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "fields", Namespace: metav1.NamespaceDefault},
@@ -143,7 +148,7 @@ func podWithFields() *v1.Pod {
 			Resources:      &quantities,
 			InitContainers: []v1.Container{{Name: "sidecar", Image: "example.com/sidecar:1", RestartPolicy: &always}},
 			Containers: []v1.Container{{
-				Name: "main", Image: "example.com/main:1", Resources: quantities, Lifecycle: &v1.Lifecycle{StopSignal: &stop},
+				Name: "main", Image: "example.com/main:1", Resources: withDevice, Lifecycle: &v1.Lifecycle{StopSignal: &stop},
 				VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/data", ReadOnly: true}},
 			}},
 			Volumes: []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "example.com/data:1"}}}},
@@ -173,7 +178,7 @@ func allFields(pod *v1.Pod) v1.PodStatus {
 	main.AllocatedResources, main.Resources, main.StopSignal = quantities.Requests, &quantities, &stop
 	main.VolumeMounts = []v1.VolumeMountStatus{{Name: "data", MountPath: "/data", ReadOnly: true, RecursiveReadOnly: &recursive,
 		VolumeStatus: &v1.VolumeStatus{Image: &v1.ImageVolumeStatus{ImageRef: "example.com/data@sha256:1"}}}}
-	main.AllocatedResourcesStatus = []v1.ResourceStatus{{Name: "example.com/device", Resources: []v1.ResourceHealth{{ResourceID: "1", Health: v1.ResourceHealthStatusHealthy, Message: &message}}}}
+	main.AllocatedResourcesStatus = []v1.ResourceStatus{{Name: device, Resources: []v1.ResourceHealth{{ResourceID: "1", Health: v1.ResourceHealthStatusHealthy, Message: &message}}}}
 	s := v1.PodStatus{
 		ObservedGeneration: pod.Generation, Phase: v1.PodRunning, Message: "all fields", Reason: "AllFields", StartTime: &now, QOSClass: v1.PodQOSBurstable,
 		HostIP: "127.0.0.1", HostIPs: []v1.HostIP{{IP: "127.0.0.1"}}, PodIP: "10.1.2.3", PodIPs: []v1.PodIP{{IP: "10.1.2.3"}, {IP: "fd00::1"}},

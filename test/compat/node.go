@@ -30,7 +30,10 @@ type nodeResult struct {
 	Writes int
 }
 
-const runNode = "run"
+const (
+	runNode    = "run"
+	statusdLog = "statusd.log"
+)
 
 // tryNode starts statusd run with pods that use what is new in Kubernetes, and counts the writes of their statuses while nothing changes.
 func tryNode(ctx context.Context, server *controlplane.Process, admin kubernetes.Interface, dir string) (result nodeResult, err error) {
@@ -56,7 +59,8 @@ func tryNode(ctx context.Context, server *controlplane.Process, admin kubernetes
 		return err
 	})
 	if err != nil && ctx.Err() == nil { // a result
-		fmt.Println(err)
+		text, _ := os.ReadFile(filepath.Join(dir, statusdLog))
+		fmt.Printf("%v\n%s", err, controlplane.Tail(string(text), 40))
 		err = nil
 	}
 	if err != nil {
@@ -101,7 +105,7 @@ func startStatusd(ctx context.Context, server *controlplane.Process, dir string)
 	if err != nil {
 		return nil, err
 	}
-	logName := filepath.Join(dir, "statusd.log")
+	logName := filepath.Join(dir, statusdLog)
 	log, err := os.Create(logName)
 	if err != nil {
 		return nil, err
@@ -184,7 +188,7 @@ func wrongPods(ctx context.Context, admin kubernetes.Interface) (wrong []string,
 	for _, pod := range pods {
 		ready := slices.ContainsFunc(pod.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady && c.Status == v1.ConditionTrue })
 		if !ready && pod.Status.Phase != v1.PodSucceeded {
-			wrong = append(wrong, pod.Name)
+			wrong = append(wrong, fmt.Sprintf("%s is %s %s %s", pod.Name, pod.Status.Phase, pod.Status.Reason, pod.Status.Message))
 		}
 	}
 	return wrong, err

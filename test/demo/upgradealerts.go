@@ -16,7 +16,10 @@ import (
 	"github.com/statusd/statusd/internal/alert/webhook"
 )
 
-const bookWebhook = "/webhook"
+const (
+	bookWebhook = "/webhook"
+	runs        = "Runs" // the rule of the alert for each pod that runs
+)
 
 // bookKey names an alert of the upgrade's rules: one for each rule and pod.
 type bookKey struct{ rule, pod string }
@@ -62,7 +65,8 @@ func (b *alertBook) takeWebhook(r *http.Request) error {
 	return nil
 }
 
-// takeAlertmanager takes what Alertmanager takes: an alert that fires is sent again every minute and after a start, with the same startsAt.
+// takeAlertmanager takes what Alertmanager takes: an alert that fires is sent again every minute and after a start, with the same startsAt. A pod that
+// flaps may be unready again before the end of its last alert was sent: then startsAt is later.
 func (b *alertBook) takeAlertmanager(r *http.Request) error {
 	var alerts []struct {
 		Labels           map[string]string
@@ -80,7 +84,7 @@ func (b *alertBook) takeAlertmanager(r *http.Request) error {
 		switch {
 		case !a.EndsAt.After(now):
 			delete(b.starts, key)
-		case fires && !start.Equal(a.StartsAt):
+		case fires && (a.StartsAt.Before(start) || key.rule == runs && !start.Equal(a.StartsAt)):
 			b.wrong = append(b.wrong, fmt.Sprintf("alert %v fires since %s, and fired since %s", key, a.StartsAt, start))
 		default:
 			b.starts[key] = a.StartsAt
@@ -94,7 +98,7 @@ func (b *alertBook) compare(pods []*v1.Pod) (differences []string) {
 	want := map[bookKey]bool{}
 	for _, pod := range pods {
 		if pod.Status.Phase == v1.PodRunning {
-			want[bookKey{"Runs", pod.Name}] = true
+			want[bookKey{runs, pod.Name}] = true
 			if isNotReady(*pod) {
 				want[bookKey{"Unready", pod.Name}] = true
 			}
@@ -131,7 +135,7 @@ func (b *alertBook) violations() []string {
 				fired++
 			}
 		}
-		if key.rule == "Runs" && fired != 1 {
+		if key.rule == runs && fired != 1 {
 			wrong = append(wrong, fmt.Sprintf("alert %v fired %d times", key, fired))
 		}
 	}
