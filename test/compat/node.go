@@ -141,7 +141,7 @@ func startStatusd(ctx context.Context, server *controlplane.Process, dir string)
 
 // newPods are pods, each with what a version of Kubernetes from 1.33 on has brought.
 func newPods() []*v1.Pod {
-	always, host, stop := v1.ContainerRestartPolicyAlways, "other-name", v1.SIGUSR1
+	always, stop := v1.ContainerRestartPolicyAlways, v1.SIGUSR1
 	kinds := map[string]func(*v1.PodSpec){
 		"plain": func(*v1.PodSpec) {},
 		"sidecar": func(s *v1.PodSpec) {
@@ -160,7 +160,6 @@ func newPods() []*v1.Pod {
 		"resources": func(s *v1.PodSpec) {
 			s.Containers[0].Resources = v1.ResourceRequirements{Requests: amounts("10m", "16Mi"), Limits: amounts("1", "64Mi")}
 		},
-		"host-name": func(s *v1.PodSpec) { s.HostnameOverride = &host },
 		"restart-rules": func(s *v1.PodSpec) {
 			s.Containers[0].RestartPolicy = &always
 			s.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{Action: v1.ContainerRestartRuleActionRestart,
