@@ -23,9 +23,9 @@ var (
 	serverMarks  = campaign.Marks{Begin: "<!-- servers: written by make compat-servers -->", End: "<!-- end of servers -->"}
 )
 
-func main() { campaign.Main("compat", run) }
+func main() { campaign.Main("compat", compat) }
 
-func run(ctx context.Context, args []string) error {
+func compat(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("compat", flag.ContinueOnError)
 	short := flags.Bool("short", false, "servers: without the real tests, and without a change of the document")
 	if err := flags.Parse(args); err != nil {

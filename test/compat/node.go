@@ -13,10 +13,13 @@ import (
 	"syscall"
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/statusd/statusd/internal/node/eviction"
+	"github.com/statusd/statusd/internal/run"
 	"github.com/statusd/statusd/runtime/process"
 	"github.com/statusd/statusd/test/binaries"
 	"github.com/statusd/statusd/test/campaign"
@@ -101,8 +104,18 @@ func startStatusd(ctx context.Context, server *controlplane.Process, dir string)
 	if err := binaries.Build(ctx, os.Stdout, bin, binaries.Shim, binaries.Statusd); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := server.NodeKubeconfig(runNode)
+	config := run.Default()
+	if config.Kubeconfig, err = server.NodeKubeconfig(runNode); err != nil {
+		return nil, err
+	}
+	config.NodeName, config.StateDir, config.Manifests, config.HealthzBindAddress, config.Server.BindAddress = runNode, filepath.Join(dir, "state"), "", "", ""
+	config.AllowPodsWithoutIsolation, config.Eviction.Hard = true, eviction.Disabled() // a disk that is nearly full is no version
+	text, err := yaml.Marshal(config)
 	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "statusd.yaml")
+	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return nil, err
 	}
 	logName := filepath.Join(dir, statusdLog)
@@ -111,8 +124,7 @@ func startStatusd(ctx context.Context, server *controlplane.Process, dir string)
 		return nil, err
 	}
 	defer log.Close()
-	statusd := exec.Command(filepath.Join(bin, "statusd"), "run", "--node-name", runNode, "--kubeconfig", kubeconfig, "--state-dir", filepath.Join(dir, "state"),
-		"--manifests", "", "--healthz-bind-address", "", "--server-bind-address", "", "--allow-pods-without-isolation")
+	statusd := exec.Command(filepath.Join(bin, "statusd"), "run", "--config", file)
 	statusd.Stdout, statusd.Stderr = log, log
 	if err := statusd.Start(); err != nil {
 		return nil, err
@@ -129,7 +141,7 @@ func startStatusd(ctx context.Context, server *controlplane.Process, dir string)
 
 // newPods are pods, each with what a version of Kubernetes from 1.33 on has brought.
 func newPods() []*v1.Pod {
-	always, host, stop := v1.ContainerRestartPolicyAlways, "other-name", v1.SIGUSR1
+	always, stop := v1.ContainerRestartPolicyAlways, v1.SIGUSR1
 	kinds := map[string]func(*v1.PodSpec){
 		"plain": func(*v1.PodSpec) {},
 		"sidecar": func(s *v1.PodSpec) {
@@ -148,7 +160,6 @@ func newPods() []*v1.Pod {
 		"resources": func(s *v1.PodSpec) {
 			s.Containers[0].Resources = v1.ResourceRequirements{Requests: amounts("10m", "16Mi"), Limits: amounts("1", "64Mi")}
 		},
-		"host-name": func(s *v1.PodSpec) { s.HostnameOverride = &host },
 		"restart-rules": func(s *v1.PodSpec) {
 			s.Containers[0].RestartPolicy = &always
 			s.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{Action: v1.ContainerRestartRuleActionRestart,
