@@ -90,9 +90,9 @@ func TestRealKubelet(t *testing.T) {
 	})
 	t.Run("refusals", func(t *testing.T) {
 		for want, change := range map[string]func(*Options){
-			"401 Unauthorized":           func(o *Options) { o.CertFile, o.KeyFile = "", "" },
-			"not signed by":              func(o *Options) { o.CAFile = "" },
-			"configure the server name":  func(o *Options) { o.ServerName = "another" },
+			"401 Unauthorized":                        func(o *Options) { o.CertFile, o.KeyFile = "", "" },
+			"not signed by":                           func(o *Options) { o.CAFile = "" },
+			"configure the server name":               func(o *Options) { o.ServerName = "another" },
 			"answers instead of the kubelet of other": func(o *Options) { o.Node = "other" },
 		} {
 			o := https
