@@ -26,8 +26,8 @@ var limitsOf = map[string]struct {
 	delay      time.Duration
 }{
 	"default": {qps: 50, burst: 100},
-	"none":    {qps: -1, burst: 100},
-	"rtt50":   {qps: -1, burst: 100, delay: 50 * time.Millisecond},
+	"none":    {qps: 100_000, burst: 100_000}, // a kubelet takes no negative number
+	"rtt50":   {qps: 100_000, burst: 100_000, delay: 50 * time.Millisecond},
 	"former":  {qps: 5, burst: 10}, // the defaults before Kubernetes 1.27
 }
 
