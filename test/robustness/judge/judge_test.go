@@ -129,6 +129,9 @@ func TestJudge(t *testing.T) {
 		{"an eviction waits for its containers", at(call(1, record.Evict, failed(1)), returned(1), look(9*time.Second, true)), nil},
 		{"an eviction hides a report", at(call(1, record.Run, running(1)), returned(1), call(2, record.Evict, failed(2)), returned(2), later(look(2500*time.Millisecond, true), 5*time.Second)), nil},
 		{"an eviction that has not returned hides a report", at(call(1, record.Run, running(1)), returned(1), call(2, record.Evict, failed(2)), look(4*time.Second, true)), nil},
+		{"an eviction that the journal has brought back hides a report", at(call(1, record.Evict, failed(1)), returned(1), record.Record{Kind: record.Started, Agent: 1}, call(2, record.Run, running(2)), returned(2), look(9*time.Second, true)), nil},
+		{"an eviction that is about to become an end", at(call(1, record.Evict, failed(1)), returned(1), call(2, record.Terminate, failed(1)), look(9*time.Second, true)), nil},
+		{"a report after an eviction has become an end", at(call(1, record.Evict, failed(1)), returned(1), call(2, record.Terminate, failed(1)), returned(2), look(9*time.Second, true)), []string{"truth"}},
 		{"a report that came during the look", at(call(1, record.Run, running(1)), later(returned(1), 9*time.Second), look(8*time.Second, true)), nil},
 
 		{"a call that does not return", at(call(1, record.Run, running(1)), later(list, 99*time.Second)), []string{"calls"}},

@@ -115,26 +115,29 @@ const seenLate = 2 * time.Second
 func truth(records []record.Record) (found []Violation) {
 	calls := map[int64]*record.Record{}
 	var taken []*record.Record // returns of calls that stored something, of the process that runs
-	evicted := int64(0)        // when an eviction was last begun to be reported, which may return late
+	// evicted: an eviction was reported, to this process or to one before whose journal may have it, and no end since. It waits for the containers,
+	// and what the campaign reads of it in the API with it.
+	evicted := false
 	for i := range records {
 		r := &records[i]
 		switch r.Kind {
 		case record.Call:
-			if calls[r.ID] = r; r.Verb == record.Evict {
-				evicted = r.At
+			calls[r.ID] = r
+			switch r.Verb {
+			case record.Evict:
+				evicted = true
+			case record.Exit, record.Terminate:
+				evicted = false
 			}
 		case record.Started:
-			taken, evicted = nil, 0
+			taken = nil
 		case record.Return:
 			if r.Err == "" || r.Warning {
 				taken = append(taken, r)
 			}
 		case record.Look:
 			newest := newestBefore(r.Since, taken)
-			if newest == nil || calls[newest.ID] == nil || evicted > newest.At || slices.ContainsFunc(taken, func(other *record.Record) bool {
-				// An eviction waits for the containers, and what the test reads of it in the API with it.
-				return other.At >= newest.At && calls[other.ID] != nil && calls[other.ID].Verb == record.Evict
-			}) {
+			if newest == nil || calls[newest.ID] == nil || evicted || calls[newest.ID].Verb == record.Evict {
 				continue
 			}
 			number := calls[newest.ID].Facts.Number
