@@ -426,8 +426,16 @@ func TestTwoNodesOfOneName(t *testing.T) {
 			pod.Status.PodIP = "10.0.0.8"
 			return pod
 		}
+		slow := func(method, _ string) error { // both begin before either reports: a node takes a running pod that its provider does not know for lost
+			if method == "CreatePod" {
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		first.fault, second.fault = slow, slow
 		w := runNodeOf(t, client, first)
 		runNodeOf(t, client, second)
+		w.after(10 * time.Second)
 		pod := api.Put(&v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "web"},
 			Spec:       v1.PodSpec{NodeName: "n", Containers: []v1.Container{{Name: "main", Image: "app"}}},
