@@ -72,13 +72,13 @@ const never = time.Duration(1<<63 - 1)
 // Lag is how long after a want the API has what is wanted; zero if it had so before. If the agent has come to report of the pod only after the want,
 // as of one that is back by a restore and that its watch has not brought before, it is how long after the report.
 func Lag(records []record.Record, want int) time.Duration {
-	w := records[want]
+	w := &records[want]
+	agrees := w.Facts.Agrees
 	if evicted(records[:want]) && w.Facts != nil && !podstatus.IsTerminal(w.Facts.Phase) {
-		facts := *w.Facts
-		facts.Number, w.Facts = record.Any, &facts
+		agrees = func(api *record.Facts) bool { return w.Facts.Phase == api.Phase && (w.Facts.Ready || !api.Ready) }
 	}
 	fits := func(r *record.Record) bool { // a pod whose deletion was requested meanwhile is gone, too
-		return r.Kind == record.Gone || !w.Absent && r.Kind == record.Version && w.Facts.Agrees(r.Facts)
+		return r.Kind == record.Gone || !w.Absent && r.Kind == record.Version && agrees(r.Facts)
 	}
 	for i := want - 1; i >= 0; i-- {
 		if r := &records[i]; r.Kind == record.Version || r.Kind == record.Gone {
@@ -102,7 +102,7 @@ func Lag(records []record.Record, want int) time.Duration {
 }
 
 // evicted reports whether an eviction was reported that may stand, and no end since: a process that was killed while it took the eviction may have
-// kept it. What the campaign reads of later reports waits for the end then; readiness does not.
+// kept it. What the campaign reads of later reports waits for the end then, and so does readiness; a loss of readiness does not.
 func evicted(before []record.Record) (stands bool) {
 	for i := range before {
 		if r := &before[i]; r.Kind == record.Call {
