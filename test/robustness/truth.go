@@ -106,6 +106,8 @@ func (t *truth) returned(r record.Record) {
 	switch {
 	case r.Err != "" && !r.Warning: // nothing was stored
 		c.back = true
+	case r.Over: // a process that was killed while it took an eviction has kept that: it stands
+		c.pod.verb, c.kept, c.facts.Phase, c.facts.Ready, c.facts.Number = record.Evict, true, v1.PodFailed, false, record.Any
 	case r.Kept && (c.verb == record.Exit || c.verb == record.Evict):
 		c.kept = true
 	}

@@ -292,6 +292,7 @@ func (a *agent) call(c Command) {
 	r = record.Record{Kind: record.Return, Agent: a.options.Number, ID: c.ID, Verb: c.Verb, UID: r.UID, Name: r.Name, Kept: err == nil || onlyWithheld(err)}
 	if err != nil {
 		r.Err, r.Warning = err.Error(), status.IsWarning(err) || errors.Is(err, ErrNotDurable)
+		_, r.Over = errors.AsType[*status.PhaseError](err)
 	}
 	a.note(r)
 }

@@ -73,8 +73,12 @@ const never = time.Duration(1<<63 - 1)
 // as of one that is back by a restore and that its watch has not brought before, it is how long after the report.
 func Lag(records []record.Record, want int) time.Duration {
 	w := &records[want]
+	agrees := w.Facts.Agrees
+	if evicted(records[:want]) && w.Facts != nil && !podstatus.IsTerminal(w.Facts.Phase) {
+		agrees = func(api *record.Facts) bool { return w.Facts.Phase == api.Phase && (w.Facts.Ready || !api.Ready) }
+	}
 	fits := func(r *record.Record) bool { // a pod whose deletion was requested meanwhile is gone, too
-		return r.Kind == record.Gone || !w.Absent && r.Kind == record.Version && w.Facts.Agrees(r.Facts)
+		return r.Kind == record.Gone || !w.Absent && r.Kind == record.Version && agrees(r.Facts)
 	}
 	for i := want - 1; i >= 0; i-- {
 		if r := &records[i]; r.Kind == record.Version || r.Kind == record.Gone {
@@ -97,6 +101,22 @@ func Lag(records []record.Record, want int) time.Duration {
 	return never
 }
 
+// evicted reports whether an eviction was reported that may stand, and no end since: a process that was killed while it took the eviction may have
+// kept it. What the campaign reads of later reports waits for the end then, and so does readiness; a loss of readiness does not.
+func evicted(before []record.Record) (stands bool) {
+	for i := range before {
+		if r := &before[i]; r.Kind == record.Call {
+			switch r.Verb {
+			case record.Evict:
+				stands = true
+			case record.Exit, record.Terminate:
+				stands = false
+			}
+		}
+	}
+	return stands
+}
+
 // reported reports whether a process of the agent has reported of the pod since the last restore.
 func reported(records []record.Record, agent int) bool {
 	for i := len(records) - 1; i >= 0 && !isRestore(&records[i]); i-- {
@@ -115,9 +135,9 @@ const seenLate = 2 * time.Second
 func truth(records []record.Record) (found []Violation) {
 	calls := map[int64]*record.Record{}
 	var taken []*record.Record // returns of calls that stored something, of the process that runs
-	// evicted: an eviction was reported, to this process or to one before whose journal may have it, and no end since. It waits for the containers,
+	// evicting: an eviction was reported, to this process or to one before whose journal may have it, and no end since. It waits for the containers,
 	// and what the campaign reads of it in the API with it.
-	evicted := false
+	evicting := false
 	for i := range records {
 		r := &records[i]
 		switch r.Kind {
@@ -125,9 +145,9 @@ func truth(records []record.Record) (found []Violation) {
 			calls[r.ID] = r
 			switch r.Verb {
 			case record.Evict:
-				evicted = true
+				evicting = true
 			case record.Exit, record.Terminate:
-				evicted = false
+				evicting = false
 			}
 		case record.Started:
 			taken = nil
@@ -137,7 +157,7 @@ func truth(records []record.Record) (found []Violation) {
 			}
 		case record.Look:
 			newest := newestBefore(r.Since, taken)
-			if newest == nil || calls[newest.ID] == nil || evicted || calls[newest.ID].Verb == record.Evict {
+			if newest == nil || calls[newest.ID] == nil || evicting || calls[newest.ID].Verb == record.Evict {
 				continue
 			}
 			number := calls[newest.ID].Facts.Number

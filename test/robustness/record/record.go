@@ -32,7 +32,7 @@ type Kind string
 const (
 	Created Kind = "created" // a pod: UID, Name
 	Call    Kind = "call"    // of the manager begins: Agent, ID, Verb, UID, Facts
-	Return  Kind = "return"  // of the call ID: Err, Warning, Kept
+	Return  Kind = "return"  // of the call ID: Err, Warning, Kept, Over
 	Request Kind = "request" // Agent, Verb, UID, Name, Code, Sent, Fault; Facts and RV of the answered pod
 	Version Kind = "version" // of a pod in the API: UID, Name, RV, Facts
 	Gone    Kind = "gone"    // the pod is not in the API any more: UID, Name
@@ -88,6 +88,7 @@ type Record struct {
 	Err      string           `json:"err,omitempty"`
 	Warning  bool             `json:"warning,omitempty"` // the report was stored, Err says but for what
 	Kept     bool             `json:"kept,omitempty"`    // the manager remembers the report beyond its process
+	Over     bool             `json:"over,omitempty"`    // the manager knows the end of a pod that was reported as running
 	Absent   bool             `json:"absent,omitempty"`
 	Within   time.Duration    `json:"within,omitempty"`
 	Since    int64            `json:"since,omitempty"` // when the look began
