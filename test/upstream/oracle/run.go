@@ -57,12 +57,17 @@ func Run(program Program) Outcome {
 const kubeletTick = 10 * time.Second
 
 // sleep lets time pass. Before a tick the watch shows what is new: what the kubelet reads then
-// is what statusd is shown.
+// is what statusd is shown. The watch shows also what statusd writes meanwhile, such as details that
+// have waited.
 func (r *run) sleep(d time.Duration) {
 	if now := time.Since(r.began); now/kubeletTick != (now+d)/kubeletTick {
 		r.watch()
 	}
+	before := r.versions()[theStatusd]
 	r.afterLosses(func() { time.Sleep(d) })
+	if r.versions()[theStatusd] != before {
+		r.watch()
+	}
 }
 
 // afterLosses runs do, and if the answer to a request was lost meanwhile, lets time pass until both
