@@ -100,3 +100,20 @@ func explainLastCopy(c *Case) bool {
 		})
 	})
 }
+
+// explainLastDetails: the pod is gone from the API, and what is reported of it afterwards continues a copy without
+// the details that waited for the pod's end (S15). Only the transition time of the detail shows it.
+func explainLastDetails(c *Case) bool {
+	if c.Kubelet.API != nil || c.Statusd.API != nil || !c.Kubelet.Deleted || !c.Statusd.Deleted {
+		return false
+	}
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
+			if k.Type != v1.PodReadyToStartContainers || !sameButTime(k, d) {
+				return false
+			}
+			k.LastTransitionTime = d.LastTransitionTime
+			return true
+		})
+	})
+}

@@ -47,6 +47,11 @@ var Wanted = []Rule{
 		Explain: explainLastCopy,
 	},
 	{
+		Name:    "S15 last details",
+		Why:     "the same, of a pod whose last details were not written because its deletion came first: the copy has the condition PodReadyToStartContainers from before",
+		Explain: explainLastDetails,
+	},
+	{
 		Name:    "H6 gates",
 		Why:     "readiness gates are decided by the newest conditions of the API's pod; the kubelet goes by those that were stored with the last report",
 		Explain: explainGates,
