@@ -271,5 +271,6 @@ func (s *storm) create(ctx context.Context, slot int) {
 }
 
 func (s *storm) remove(ctx context.Context, pod *v1.Pod) {
+	s.history.Add(record.Record{Kind: record.Remove, UID: string(pod.UID), Name: pod.Name})
 	_ = s.admin.CoreV1().Pods(namespace).Delete(ctx, pod.Name, *metav1.NewPreconditionDeleteOptions(string(pod.UID)))
 }

@@ -86,7 +86,8 @@ type summary struct {
 	requests         int
 	lags             []time.Duration
 	late             []late
-	forgotten        int // looks at ends that only another report can bring back, see judge.Forgotten
+	unseen           []time.Duration // looks at pods that the agent's watch has brought so much later
+	forgotten        int             // looks at ends that only another report can bring back, see judge.Forgotten
 }
 
 func summarize(history []record.Record) *summary {
@@ -115,14 +116,17 @@ func summarize(history []record.Record) *summary {
 			if records[i].Kind != record.Want {
 				continue
 			}
-			lag := judge.Lag(records, i)
-			if lag > records[i].Within && judge.Forgotten(records, i) {
+			l := judge.LookAt(records, i)
+			if l.Lag > records[i].Within && judge.Forgotten(records, i) {
 				s.forgotten++
 				continue
 			}
-			s.lags = append(s.lags, lag)
-			if lag > 0 {
-				s.late = append(s.late, late{records[i].At, records[i].Name, lag})
+			if l.Unseen > 0 {
+				s.unseen = append(s.unseen, l.Unseen)
+			}
+			s.lags = append(s.lags, l.Lag)
+			if l.Lag > 0 {
+				s.late = append(s.late, late{records[i].At, records[i].Name, l.Lag})
 			}
 		}
 	}
@@ -132,6 +136,9 @@ func summarize(history []record.Record) *summary {
 func (s *summary) String() string {
 	text := fmt.Sprintf("\n%s, %d pods, %d calls of the manager, %d requests of the agent, %d records\n", s.lasted.Round(time.Second), len(s.pods), s.changes, s.requests, s.records)
 	text += fmt.Sprintf("API true after the last fault of a round: %s, of %d looks at a pod\n", campaign.Spread(s.lags), len(s.lags))
+	if len(s.unseen) > 0 {
+		text += fmt.Sprintf("%d of them were at pods of which the agent's watch had brought nothing yet, which counts from when it had: %s after the last fault\n", len(s.unseen), campaign.Spread(s.unseen))
+	}
 	text += fmt.Sprintf("%d looks were at ends that a restore has taken from the API after the journal had given them up, and whose process has ended\n\n", s.forgotten)
 	text += fmt.Sprintf("%6d  kills of the server, %d of the agent\n", s.faults[serverKilled]+s.faults[serverKept]+s.faults[record.Restored], s.faults[agentKilled]+s.faults[agentExhausted])
 	for _, answer := range slices.Sorted(maps.Keys(s.injected)) {

@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -367,6 +368,13 @@ func (a *agent) measures() map[string]int64 {
 	m := map[string]int64{"goroutines": goroutines(), "heapKiB": int64(memory.HeapAlloc >> 10)}
 	if files, err := os.ReadDir("/proc/self/fd"); err == nil {
 		m["descriptors"] = int64(len(files))
+	}
+	if files, err := filepath.Glob(a.options.Journal + "*"); err == nil {
+		for _, file := range files {
+			if info, err := os.Stat(file); err == nil {
+				m["journalKiB"] += info.Size() >> 10
+			}
+		}
 	}
 	return m
 }

@@ -10,12 +10,13 @@ import (
 // callFor is how long a call of the manager may take: longer than any fault.
 const callFor = time.Minute
 
-// calls checks that each call returns, unless its process was ended, and that no process ends by itself.
+// calls checks that each call returns, unless its process was ended, and that it stores what was reported unless the pod is gone, and that no process
+// ends by itself.
 func calls(history []record.Record) (found []Violation) {
 	if len(history) == 0 {
 		return nil
 	}
-	open := map[int64]*record.Record{}
+	open, gone := map[int64]*record.Record{}, map[string]bool{}
 	for i := range history {
 		r := &history[i]
 		switch r.Kind {
@@ -25,7 +26,12 @@ func calls(history []record.Record) (found []Violation) {
 			if call := open[r.ID]; call != nil && time.Duration(r.At-call.At) > callFor {
 				found = append(found, violation(call, "%s of %s took %s", call.Verb, call.Name, time.Duration(r.At-call.At).Round(time.Second)))
 			}
+			if r.Err != "" && !r.Warning && !gone[r.UID] {
+				found = append(found, violation(r, "%s of %s: %s", r.Verb, r.Name, r.Err))
+			}
 			delete(open, r.ID)
+		case record.Gone:
+			gone[r.UID] = true
 		case record.Ended:
 			if r.Err != "" {
 				found = append(found, Violation{At: r.At, Text: fmt.Sprintf("process %d of the agent %s", r.Agent, r.Err)})
@@ -51,6 +57,7 @@ var growth = map[string]struct{ factor, more int64 }{
 	"goroutines":  {1, 60},
 	"descriptors": {1, 20},
 	"heapKiB":     {2, 16 << 10},
+	"journalKiB":  {2, 8 << 10},
 }
 
 // resources compares each look in a calm with the first one.

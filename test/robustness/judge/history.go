@@ -2,8 +2,9 @@
 // cut at any record has no more violations than the whole.
 //
 //	monotonic  the API never has an older report of a pod after a newer one, and what it has was reported before
-//	final      Succeeded and Failed stay, are not published before the containers have ended, and are never Ready
-//	right pod  each write names the UID of a pod of that name; deletes are for pods that were terminated, and succeed once
+//	readiness  a pod is ready in the API only as was reported, and never again as before
+//	final      Succeeded and Failed stay, are not published before the containers have ended, are never Ready, and have the exit code
+//	right pod  each write names the UID of a pod of that name; deletes are for pods that were terminated and are to go, and succeed once
 //	own fields the condition of another writer is never changed
 //	list first no process of the agent writes before it has listed the pods
 //	delivered  the API has what was reported in time after the last fault
@@ -45,6 +46,7 @@ type Validator struct {
 // Validators are all there are.
 var Validators = []Validator{
 	{Invariant: "monotonic", pod: monotonic},
+	{Invariant: "readiness", pod: readiness},
 	{Invariant: "final", pod: final},
 	{Invariant: "right pod", pod: rightPod},
 	{Invariant: "own fields", pod: ownFields},
@@ -149,7 +151,7 @@ func shared(r *record.Record) bool {
 	case record.Look, record.Started, record.Ended:
 		return true
 	case record.Fault:
-		return r.Fault == record.Restored || isHook(r)
+		return r.Fault == record.Restored
 	}
 	return false
 }

@@ -36,15 +36,32 @@ func version(rv uint64, facts record.Facts) record.Record {
 	return record.Record{Kind: record.Version, Name: "web", RV: rv, Facts: &facts}
 }
 
-func request(verb string, uid string, code int) record.Record {
-	return record.Record{Kind: record.Request, Agent: 1, Verb: verb, Name: "web", UID: uid, Code: code, Sent: code}
+// request is one of the agent's; a write may have made a version.
+func request(verb string, uid string, code int, rv ...uint64) record.Record {
+	r := record.Record{Kind: record.Request, Agent: 1, Verb: verb, Name: "web", UID: uid, Code: code, Sent: code}
+	for _, r.RV = range rv {
+	}
+	return r
 }
 
 func running(number int) record.Facts { return record.Facts{Number: number, Phase: v1.PodRunning} }
 
 func failed(number int) record.Facts { return record.Facts{Number: number, Phase: v1.PodFailed} }
 
+// over is the answer that a pod has ended already.
+func over(id int64) record.Record {
+	r := returned(id)
+	r.Err, r.Warning, r.Over = "status: phase Running", true, true
+	return r
+}
+
+// ready is a running pod that is ready.
+func ready(number int) record.Facts {
+	return record.Facts{Number: number, Phase: v1.PodRunning, Ready: true}
+}
+
 var (
+	remove   = record.Record{Kind: record.Remove, Name: "web"}
 	list     = record.Record{Kind: record.Request, Agent: 1, Verb: "LIST", Code: 200, Sent: 200}
 	restored = record.Record{Kind: record.Fault, Fault: record.Restored, Verb: record.End}
 )
@@ -85,14 +102,26 @@ func TestJudge(t *testing.T) {
 		{"an end that is left", at(call(1, record.Exit, failed(1)), version(1, failed(1)), version(2, running(1))), []string{"final"}},
 		{"an end before the containers have ended", at(call(1, record.Evict, failed(1)), version(1, failed(1))), []string{"final"}},
 		{"an end that is ready", at(call(1, record.Exit, failed(1)), version(1, record.Facts{Number: 1, Phase: v1.PodFailed, Ready: true})), []string{"final"}},
+		{"an end that is ready after a restore", at(call(1, record.Exit, failed(1)), restored, version(1, record.Facts{Number: 1, Phase: v1.PodFailed, Ready: true})), []string{"final"}},
+		{"an end with a running container", at(call(1, record.Exit, failed(1)), version(1, record.Facts{Number: 1, Phase: v1.PodFailed, Running: 1})), []string{"final"}},
+		{"an end with another exit code", at(call(1, record.Exit, record.Facts{Number: 1, Phase: v1.PodFailed, Exit: 2}), version(1, record.Facts{Number: 1, Phase: v1.PodFailed, Exit: 137})), []string{"final"}},
 
-		{"writes to the right pod", at(list, call(1, record.Terminate, failed(0)), version(1, failed(0)), request("PATCH", "web-uid", 200), request("DELETE", "web-uid", 200)), nil},
+		{"readiness as was reported", at(list, call(1, record.Run, ready(1)), version(1, ready(1)), call(2, record.Flip, running(1)), request("PATCH", "web-uid", 200, 2), version(2, running(1)), call(3, record.Flip, ready(1)), version(3, ready(1))), nil},
+		{"ready, and not reported so", at(call(1, record.Run, running(1)), version(1, ready(1))), []string{"readiness"}},
+		{"ready again, as before", at(list, call(1, record.Run, ready(1)), version(1, ready(1)), call(2, record.Flip, running(1)), request("PATCH", "web-uid", 200, 2), version(2, running(1)), version(3, ready(1))), []string{"readiness"}},
+		{"ready again after another writer", at(call(1, record.Run, ready(1)), version(1, ready(1)), version(2, running(1)), version(3, ready(1))), nil},
+		{"made unready by the agent, and not reported so", at(list, call(1, record.Run, ready(1)), version(1, ready(1)), request("PATCH", "web-uid", 200, 2), version(2, running(1))), []string{"readiness"}},
+		{"the readiness of a report whose number comes later", at(list, call(1, record.Run, ready(1)), version(1, ready(1)), call(2, record.Run, running(2)), request("PATCH", "web-uid", 200, 2), version(2, running(1)), version(3, running(2))), nil},
+		{"the readiness before a restore", at(call(1, record.Run, ready(1)), version(1, ready(1)), call(2, record.Run, running(2)), version(2, running(2)), restored, version(1, ready(1))), nil},
+
+		{"writes to the right pod", at(list, remove, call(1, record.Terminate, failed(0)), version(1, failed(0)), request("PATCH", "web-uid", 200), request("DELETE", "web-uid", 200)), nil},
 		{"a write without a UID", at(list, version(1, running(0)), request("PATCH", "", 200)), []string{"right pod"}},
 		{"a write with the UID of another pod", at(list, record.Record{Kind: record.Created, Name: "other", UID: "other-uid"}, request("PATCH", "other-uid", 409)), []string{"right pod"}},
 		{"a delete before the pod was terminated", at(list, version(1, running(0)), request("DELETE", "web-uid", 200)), []string{"right pod"}},
-		{"a second delete that succeeds", at(list, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), later(request("DELETE", "web-uid", 200), 20*time.Second), later(returned(1), 5*time.Second)), []string{"right pod"}},
-		{"a delete whose answer was lost", at(list, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), request("DELETE", "web-uid", 200)), nil},
-		{"a second delete that finds nothing", at(list, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), request("DELETE", "web-uid", 404)), nil},
+		{"a delete that was not requested", at(list, call(1, record.Terminate, failed(0)), version(1, failed(0)), request("DELETE", "web-uid", 200)), []string{"right pod"}},
+		{"a second delete that succeeds", at(list, remove, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), request("DELETE", "web-uid", 200)), []string{"right pod"}},
+		{"a second delete after a restore", at(list, remove, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), restored, request("DELETE", "web-uid", 200)), nil},
+		{"a second delete that finds nothing", at(list, remove, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), request("DELETE", "web-uid", 404)), nil},
 
 		{"the foreign condition is kept", at(foreign(1, 7), version(1, record.Facts{Gate: 7}), version(2, record.Facts{Gate: 7})), nil},
 		{"the foreign condition is removed", at(foreign(1, 7), version(1, record.Facts{Gate: 7}), version(2, record.Facts{})), []string{"own fields"}},
@@ -115,13 +144,13 @@ func TestJudge(t *testing.T) {
 		{"an end that the API had, lost by a restore and a new process", at(call(1, record.Exit, failed(1)), version(1, failed(1)), restored, version(1, running(0)), record.Record{Kind: record.Ended, Agent: 1},
 			record.Record{Kind: record.Want, Name: "web", Facts: &record.Facts{Number: 1, Phase: v1.PodFailed}, Within: time.Second}, later(look(99*time.Second, true), 99*time.Second)), nil},
 		{"an end that the API had, lost by a restore", at(call(1, record.Exit, failed(1)), returned(1), version(1, failed(1)), restored, version(1, running(0)),
-			record.Record{Kind: record.Want, Name: "web", Facts: &record.Facts{Number: 1, Phase: v1.PodFailed}, Within: time.Second}, later(look(99*time.Second, true), 99*time.Second)), []string{"delivered"}},
+			record.Record{Kind: record.Want, Name: "web", Facts: &record.Facts{Number: 1, Phase: v1.PodFailed}, Within: time.Second}, later(look(99*time.Second, true), 99*time.Second)), []string{"delivered", "truth"}},
 		{"an end in the journal, lost by a restore and a new process", at(call(1, record.Exit, failed(1)), version(1, running(0)), restored, version(1, running(0)), record.Record{Kind: record.Ended, Agent: 1},
 			record.Record{Kind: record.Want, Name: "web", Facts: &record.Facts{Number: 1, Phase: v1.PodFailed}, Within: time.Second}, later(look(99*time.Second, true), 99*time.Second)), []string{"delivered"}},
-		{"a report after an eviction that a killed process may have kept", at(call(1, record.Run, running(0)), version(1, running(0)), call(2, record.Evict, failed(1)), record.Record{Kind: record.Ended, Agent: 1}, call(3, record.Run, running(1)), returned(3),
-			want, later(look(99*time.Second, false, "web-uid"), 99*time.Second)), nil},
-		{"readiness after such an eviction", at(call(1, record.Run, running(0)), version(1, record.Facts{Phase: v1.PodRunning, Ready: true}), call(2, record.Evict, failed(1)), record.Record{Kind: record.Ended, Agent: 1}, call(3, record.Run, running(1)), returned(3),
+		{"a report after an eviction that a killed process has not kept", at(call(1, record.Run, running(0)), version(1, running(0)), call(2, record.Evict, failed(1)), record.Record{Kind: record.Ended, Agent: 1}, call(3, record.Run, running(1)), returned(3),
 			want, later(look(99*time.Second, false, "web-uid"), 99*time.Second)), []string{"delivered"}},
+		{"a pod that the watch brings late", at(want, later(call(1, record.Run, running(1)), 60*time.Second), later(returned(1), 60*time.Second), later(version(1, running(1)), 70*time.Second), later(look(99*time.Second, true), 199*time.Second)), nil},
+		{"a pod that the watch brings too late", at(want, later(call(1, record.Run, running(1)), 150*time.Second), later(returned(1), 150*time.Second), later(version(1, running(1)), 160*time.Second), later(look(99*time.Second, true), 199*time.Second)), []string{"delivered"}},
 		{"never delivered", at(call(1, record.Run, running(1)), returned(1), want, later(look(99*time.Second, false, "web-uid"), 99*time.Second)), []string{"delivered"}},
 		{"deleted instead", at(call(1, record.Run, running(1)), returned(1), want, gone, later(look(99*time.Second, true), 99*time.Second)), nil},
 		{"the history ends before it is late", at(call(1, record.Run, running(1)), want, later(version(1, running(0)), 10*time.Second)), nil},
@@ -133,12 +162,21 @@ func TestJudge(t *testing.T) {
 		{"an eviction waits for its containers", at(call(1, record.Evict, failed(1)), returned(1), look(9*time.Second, true)), nil},
 		{"an eviction hides a report", at(call(1, record.Run, running(1)), returned(1), call(2, record.Evict, failed(2)), returned(2), later(look(2500*time.Millisecond, true), 5*time.Second)), nil},
 		{"an eviction that has not returned hides a report", at(call(1, record.Run, running(1)), returned(1), call(2, record.Evict, failed(2)), look(4*time.Second, true)), nil},
-		{"an eviction that the journal has brought back hides a report", at(call(1, record.Evict, failed(1)), returned(1), record.Record{Kind: record.Started, Agent: 1}, call(2, record.Run, running(2)), returned(2), look(9*time.Second, true)), nil},
+		{"an eviction that the journal has brought back hides a report", at(call(1, record.Evict, failed(1)), returned(1), record.Record{Kind: record.Started, Agent: 1}, call(2, record.Run, running(2)), over(2), look(9*time.Second, true)), nil},
+		{"an eviction that the journal has not brought back", at(call(1, record.Evict, failed(1)), returned(1), record.Record{Kind: record.Started, Agent: 1}, call(2, record.Run, running(2)), returned(2), look(9*time.Second, true)), []string{"truth"}},
 		{"an eviction that is about to become an end", at(call(1, record.Evict, failed(1)), returned(1), call(2, record.Terminate, failed(1)), look(9*time.Second, true)), nil},
 		{"a report after an eviction has become an end", at(call(1, record.Evict, failed(1)), returned(1), call(2, record.Terminate, failed(1)), returned(2), look(9*time.Second, true)), []string{"truth"}},
+		{"a loss of readiness that is neither delivered nor pending", at(call(1, record.Run, ready(1)), returned(1), version(1, ready(1)), call(2, record.Flip, running(1)), returned(2), later(look(99*time.Second, false), 99*time.Second)), []string{"truth"}},
+		{"readiness that was delivered, and that another writer takes", at(call(1, record.Run, ready(1)), returned(1), version(1, ready(1)), version(2, running(1)), look(9*time.Second, true)), nil},
+		{"a newer report than the last that has returned", at(call(1, record.Run, ready(1)), returned(1), call(2, record.Flip, running(1)), version(1, running(1)), look(9*time.Second, true)), nil},
+		{"an end that is neither delivered nor pending", at(call(1, record.Run, running(1)), version(1, running(1)), call(2, record.Terminate, failed(1)), returned(2), look(9*time.Second, false)), []string{"truth"}},
+		{"what the API had long before a restore", at(call(1, record.Run, running(1)), returned(1), version(1, running(1)), restored, version(1, running(0)), later(look(99*time.Second, true), 99*time.Second)), []string{"truth"}},
+		{"what the API had right before a restore", at(call(1, record.Run, running(1)), returned(1), version(1, running(1)), restored, version(1, running(0)), look(30*time.Second, true)), nil},
 		{"a report that came during the look", at(call(1, record.Run, running(1)), later(returned(1), 9*time.Second), look(8*time.Second, true)), nil},
 
 		{"a call that does not return", at(call(1, record.Run, running(1)), later(list, 99*time.Second)), []string{"calls"}},
+		{"a call that stores nothing", at(call(1, record.Run, running(1)), record.Record{Kind: record.Return, Agent: 1, ID: 1, Name: "web", Err: "no"}), []string{"calls"}},
+		{"a call for a pod that is gone", at(call(1, record.Run, running(1)), gone, record.Record{Kind: record.Return, Agent: 1, ID: 1, Name: "web", Err: "no"}), nil},
 		{"a call whose process is killed", at(call(1, record.Run, running(1)), record.Record{Kind: record.Ended, Agent: 1}, later(list, 99*time.Second)), nil},
 		{"a process that ends by itself", at(record.Record{Kind: record.Ended, Agent: 1, Err: "exit status 2"}), []string{"calls"}},
 

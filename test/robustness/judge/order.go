@@ -1,7 +1,8 @@
 package judge
 
 import (
-	"time"
+	"net/http"
+	"slices"
 
 	"github.com/anishathalye/porcupine"
 
@@ -9,13 +10,7 @@ import (
 	"github.com/statusd/statusd/test/robustness/record"
 )
 
-// restoredFor is how long after a restore, and a webhook, the API may have what it must not have otherwise: within it the agent finds out.
-const restoredFor = time.Minute
-
 func isRestore(r *record.Record) bool { return r.Kind == record.Fault && r.Fault == record.Restored }
-
-// isHook reports whether a record is about a webhook that changes statuses.
-func isHook(r *record.Record) bool { return r.Kind == record.Fault && r.Fault == "webhook keeps" }
 
 // operation is what the register of a pod is asked: to take the number of a report, or which it has.
 type operation struct {
@@ -125,20 +120,67 @@ func (s segment) linearizable(n int) bool {
 	return porcupine.CheckOperations(register, operations)
 }
 
-// final checks what is said of pods that have ended.
-func final(records []record.Record) (found []Violation) {
-	var ended *record.Record // the version that has ended
-	mayEnd := false          // the end of the containers was reported
-	excused := int64(0)      // until when the API may have both an end and readiness
+// readiness checks that a pod is ready in the API only as was reported: there is an order of reports and versions that keeps to their times, in
+// which each version that is ready has a report of its number or a later one that is ready, and each version that a write of the agent has made
+// unready has one that is not, and no version has an earlier report than a version before it. Others make pods unready, too.
+func readiness(records []record.Record) (found []Violation) {
+	var reports []*record.Record
+	from, ready := 0, false // the first report that the API may have, and what the version before said
+	wrote := writes(records)
 	for i := range records {
 		r := &records[i]
 		switch {
 		case isRestore(r):
-			ended, excused = nil, r.At+int64(restoredFor)
-		case isHook(r):
-			excused = max(excused, r.At+int64(restoredFor))
+			from, ready, wrote = 0, false, writes(records[i+1:])
+		case r.Kind == record.Call && r.Facts != nil:
+			reports = append(reports, r)
+		case r.Kind == record.Version && !podstatus.IsTerminal(r.Facts.Phase):
+			reported := r.Facts.Ready || ready && wrote[r.RV]
+			next := slices.IndexFunc(reports[from:], func(c *record.Record) bool {
+				return (c.Facts.Number >= r.Facts.Number || c.Facts.Number == record.Any) && (!reported || c.Facts.Ready == r.Facts.Ready)
+			})
+			switch {
+			case next >= 0:
+				from += next
+			case reported:
+				found = append(found, violation(r, "%s has Ready %t in version %d of the API with report %d; no order of the reports explains that", r.Name, r.Facts.Ready, r.RV, r.Facts.Number))
+			}
+			ready = r.Facts.Ready
+		}
+	}
+	return found
+}
+
+// writes are the versions, up to the next restore, that writes of the agent have made.
+func writes(records []record.Record) map[uint64]bool {
+	made := map[uint64]bool{}
+	for i := range records {
+		r := &records[i]
+		if isRestore(r) {
+			break
+		}
+		if r.Kind == record.Request && r.Verb == http.MethodPatch && r.RV > 0 {
+			made[r.RV] = true
+		}
+	}
+	return made
+}
+
+// final checks what is said of pods that have ended.
+func final(records []record.Record) (found []Violation) {
+	var ended *record.Record // the version that has ended
+	mayEnd := false          // the end of the containers was reported
+	exits := map[int]int32{} // codes, by the number of the report
+	for i := range records {
+		r := &records[i]
+		switch {
+		case isRestore(r):
+			ended = nil
 		case r.Kind == record.Call && (r.Verb == record.Exit || r.Verb == record.Terminate):
 			mayEnd = true
+			if r.Verb == record.Exit {
+				exits[r.Facts.Number] = r.Facts.Exit
+			}
 		case r.Kind != record.Version:
 		case ended != nil && r.Facts.Phase != ended.Facts.Phase:
 			found = append(found, violation(r, "%s went from %s to %s", r.Name, ended.Facts.Phase, r.Facts.Phase))
@@ -146,8 +188,14 @@ func final(records []record.Record) (found []Violation) {
 			if !mayEnd {
 				found = append(found, violation(r, "%s is %s while its container may run", r.Name, r.Facts.Phase))
 			}
-			if r.Facts.Ready && r.At > excused {
+			if r.Facts.Ready {
 				found = append(found, violation(r, "%s is %s and Ready", r.Name, r.Facts.Phase))
+			}
+			if r.Facts.Running > 0 {
+				found = append(found, violation(r, "%s is %s and has a running container", r.Name, r.Facts.Phase))
+			}
+			if code, exited := exits[r.Facts.Number]; exited && code != r.Facts.Exit {
+				found = append(found, violation(r, "%s has ended with %d in the API, and with %d on the node", r.Name, r.Facts.Exit, code))
 			}
 			ended = r
 		}

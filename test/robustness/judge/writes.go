@@ -3,24 +3,23 @@ package judge
 import (
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/statusd/statusd/test/robustness/record"
 )
 
-// repeated is how soon a DELETE may come again that the server has answered: until then the agent may not have got the answer.
-const repeated = 10 * time.Second
-
 // rightPod checks the writes to a pod.
 func rightPod(records []record.Record) (found []Violation) {
-	name, terminated, deleted := "", false, int64(0)
+	name, terminated, wanted, deleted := "", false, false, false
 	for i := range records {
 		r := &records[i]
 		switch {
 		case isRestore(r):
-			deleted = 0
+			deleted = false
 		case r.Kind == record.Version, r.Kind == record.Created:
 			name = r.Name
+			wanted = wanted || r.Facts != nil && r.Facts.Deleting
+		case r.Kind == record.Remove:
+			wanted = true
 		case r.Kind == record.Call && r.Verb == record.Terminate:
 			terminated = true
 		case r.Kind != record.Request || r.Verb != http.MethodPatch && r.Verb != http.MethodDelete:
@@ -30,11 +29,13 @@ func rightPod(records []record.Record) (found []Violation) {
 			found = append(found, violation(r, "a %s to %s names the UID of %s", r.Verb, r.Name, name))
 		case r.Verb == http.MethodDelete && !terminated:
 			found = append(found, violation(r, "%s was deleted before it was terminated", r.Name))
+		case r.Verb == http.MethodDelete && !wanted:
+			found = append(found, violation(r, "%s was deleted, and its deletion was not requested", r.Name))
 		case r.Verb == http.MethodDelete && r.Code == http.StatusOK:
-			if deleted > 0 && time.Duration(r.At-deleted) > repeated {
+			if deleted {
 				found = append(found, violation(r, "%s was deleted twice", r.Name))
 			}
-			deleted = r.At
+			deleted = true
 		}
 	}
 	return found

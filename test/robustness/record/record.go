@@ -4,7 +4,8 @@
 //	request               of the agent, with what the server and what the agent was answered, written by the gateway
 //	version, gone         of a pod in the API, written by a watch of an administrator that no fault touches
 //	foreign               a write of another writer
-//	created, fault, want  written by the campaign
+//	created, remove       written by the campaign: a pod was created, its deletion is requested
+//	fault, want           written by the campaign
 //	look                  what the manager says of itself: Pending, Flush, its resources
 package record
 
@@ -35,6 +36,7 @@ const (
 	Return  Kind = "return"  // of the call ID: Err, Warning, Kept, Over
 	Request Kind = "request" // Agent, Verb, UID, Name, Code, Sent, Fault; Facts and RV of the answered pod
 	Version Kind = "version" // of a pod in the API: UID, Name, RV, Facts
+	Remove  Kind = "remove"  // the deletion of a pod is requested: UID, Name
 	Gone    Kind = "gone"    // the pod is not in the API any more: UID, Name
 	Foreign Kind = "foreign" // a write of the condition Gate: UID, Facts.Gate, Err
 	Fault   Kind = "fault"   // Fault; Verb is begin or end
@@ -66,6 +68,7 @@ type Facts struct {
 	Number   int         `json:"n,omitempty"` // of the report
 	Phase    v1.PodPhase `json:"phase,omitempty"`
 	Ready    bool        `json:"ready,omitempty"`
+	Running  int         `json:"running,omitempty"`  // how many containers run
 	Exit     int32       `json:"exit,omitempty"`     // code of the container, if it has ended
 	Gate     int         `json:"gate,omitempty"`     // number in the condition Gate, which another writer owns
 	Deleting bool        `json:"deleting,omitempty"` // a deletion was requested
@@ -140,7 +143,10 @@ func FactsOf(pod *v1.Pod) *Facts {
 		f.Number, _ = strconv.Atoi(number)
 	}
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.State.Terminated != nil {
+		switch {
+		case c.State.Running != nil:
+			f.Running++
+		case c.State.Terminated != nil:
 			f.Exit = c.State.Terminated.ExitCode
 		}
 	}

@@ -41,4 +41,8 @@ func TestFactsOf(t *testing.T) {
 	if got, want := *FactsOf(pod), (Facts{Number: 12, Phase: v1.PodFailed, Ready: true, Exit: 2, Gate: 5}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	pod.Status.ContainerStatuses[0].State = v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+	if got := *FactsOf(pod); got.Running != 1 || got.Exit != 0 {
+		t.Errorf("got %+v, want a container that runs", got)
+	}
 }
