@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/test/campaign"
 	"github.com/statusd/statusd/test/clockstep"
 )
 
@@ -52,6 +54,36 @@ var faultKinds = []faultKind{
 		return r.verify(ctx, "with another address")
 	}},
 	{"record damaged", (*faultRun).damageRecord},
+	{"server killed", (*faultRun).serverKilled},
+	{"server frozen", (*faultRun).serverFrozen},
+}
+
+// serverDown is how long the API server does not answer, at most.
+const serverDown = 8 * time.Second
+
+// serverKilled ends the API server and the controllers, has a container end meanwhile, and starts them again.
+func (r *faultRun) serverKilled(ctx context.Context) error {
+	if err := r.server.Kill(); err != nil {
+		return err
+	}
+	err := errors.Join(r.pods.killOne(r.machine), campaign.Pause(ctx, time.Duration(r.random.Int64N(int64(serverDown)))))
+	restart, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if err := errors.Join(err, r.server.Restart(restart)); err != nil {
+		return err
+	}
+	return r.verify(ctx, "after the start of the server")
+}
+
+// serverFrozen stops the API server and the controllers for a while.
+func (r *faultRun) serverFrozen(ctx context.Context) error {
+	r.server.Freeze()
+	err := errors.Join(r.pods.killOne(r.machine), campaign.Pause(ctx, time.Duration(r.random.Int64N(int64(serverDown)))))
+	r.server.Thaw()
+	if err != nil {
+		return err
+	}
+	return r.verify(ctx, "after the server was frozen")
 }
 
 // whileBroken breaks the disk, has a container end meanwhile, every other time statusd too, and repairs it.

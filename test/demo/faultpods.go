@@ -32,6 +32,7 @@ const (
 type population struct {
 	manifests, done string // directories
 	run             string
+	workloads       *workloads
 	admin           kubernetes.Interface
 	random          *rand.Rand
 	size, created   int
@@ -49,10 +50,11 @@ func newPopulation(dir, manifests string, admin kubernetes.Interface, options fa
 			return nil, err
 		}
 	}
+	p.workloads = newWorkloads(p, options)
 	return p, nil
 }
 
-// create creates all pods: one in five is static.
+// create creates all pods: one in five of those that no controller makes is static.
 func (p *population) create(ctx context.Context) error {
 	lives := []string{lasting, job, crashing, lasting, failing}
 	for i := range p.size {
@@ -60,7 +62,9 @@ func (p *population) create(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	names, err := p.workloads.create(ctx)
+	p.names = append(p.names, names...)
+	return err
 }
 
 func (p *population) add(ctx context.Context, life string, static bool) error {
@@ -116,8 +120,7 @@ func (p *population) pod(name, life string) *v1.Pod {
 	return pod
 }
 
-// change keeps changing the pods: one container is killed every other time, and ended pods are replaced.
-// are replaced.
+// change keeps changing the pods: one container is killed every other time, ended pods are replaced, and so are pods of controllers.
 func (p *population) change(ctx context.Context, m *machine) error {
 	if p.random.IntN(2) == 0 {
 		if err := p.killOne(m); err != nil {
@@ -128,8 +131,11 @@ func (p *population) change(ctx context.Context, m *machine) error {
 	if err != nil {
 		return err
 	}
+	if err := p.workloads.change(ctx, list.Items); err != nil {
+		return err
+	}
 	for _, pod := range list.Items {
-		if !ended(&pod) || pod.DeletionTimestamp != nil || p.random.IntN(2) == 0 {
+		if metav1.GetControllerOf(&pod) != nil && pod.Annotations[v1.MirrorPodAnnotationKey] == "" || !ended(&pod) || pod.DeletionTimestamp != nil || p.random.IntN(2) == 0 {
 			continue
 		}
 		if err := p.admin.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -173,6 +179,9 @@ func (p *population) remove(ctx context.Context) error {
 		if err := os.Remove(file); err != nil {
 			return err
 		}
+	}
+	if err := p.workloads.remove(ctx); err != nil {
+		return err
 	}
 	for _, name := range p.names {
 		err := p.admin.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, name, metav1.DeleteOptions{})

@@ -46,6 +46,7 @@ type faultRun struct {
 	seed    uint64
 	random  *rand.Rand // of the fault that is on
 	machine *machine
+	server  *controlplane.Process
 	pods    *population
 	clock   time.Duration // by which statusd's clock is wrong
 	report  *faultReport
@@ -66,7 +67,7 @@ func (d *demo) runFaults(ctx context.Context, options faultOptions) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, machine.close()) }()
-	server, _, err := d.startControlPlane(ctx, withoutControllers)
+	server, _, err := d.startControlPlane(ctx, withControllers)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,8 @@ func (d *demo) newFaultRun(server *controlplane.Process, machine *machine, optio
 	config.StateDir = machine.state
 	config.Manifests = filepath.Join(d.state, "manifests")
 	config.CgroupParent = machine.cgroup
-	config.Node.MaxPods = 2 * options.pods
+	config.Node.MaxPods = 4 * options.pods
+	config.Node.Taints = []string{} // the scheduler places the pods of controllers
 	// A full disk must not end the pods whose statuses are compared.
 	config.Eviction.Hard = eviction.Disabled()
 	if config.Kubeconfig, err = server.NodeKubeconfig(nodeName); err != nil {
@@ -127,7 +129,7 @@ func (d *demo) newFaultRun(server *controlplane.Process, machine *machine, optio
 	return &faultRun{
 		crowd: &crowd{demo: d, size: options.pods, admin: admin, daemon: &daemon{config: config}},
 		quiet: &demo{out: io.Discard, state: d.state, statusd: d.statusd},
-		seed:  options.seed, machine: machine, pods: pods, report: newFaultReport(options),
+		seed:  options.seed, machine: machine, server: server, pods: pods, report: newFaultReport(options),
 	}, nil
 }
 

@@ -29,8 +29,8 @@ func conclude(o options, path string) error {
 		return fmt.Errorf("%s has no records", path)
 	}
 	judged := scaled(history, o.patience)
-	violations := judge.Judge(judged)
-	sum := summarize(history)
+	violations, excused := judge.Verdict(judged)
+	sum := summarize(history, excused)
 	fmt.Fprint(campaign.Out, sum)
 	byInvariant := map[string]int{}
 	var examples []shown
@@ -86,12 +86,14 @@ type summary struct {
 	requests         int
 	lags             []time.Duration
 	late             []late
-	unseen           []time.Duration // looks at pods that the agent's watch has brought so much later
-	forgotten        int             // looks at ends that only another report can bring back, see judge.Forgotten
+	excused          map[string]int // what would be violations, by what is not promised
 }
 
-func summarize(history []record.Record) *summary {
-	s := &summary{lasted: time.Duration(history[len(history)-1].At - history[0].At), records: len(history), pods: map[string]bool{}, faults: map[string]int{}, answers: map[string]int{}, injected: map[string]int{}}
+func summarize(history []record.Record, excused []judge.Violation) *summary {
+	s := &summary{lasted: time.Duration(history[len(history)-1].At - history[0].At), records: len(history), pods: map[string]bool{}, faults: map[string]int{}, answers: map[string]int{}, injected: map[string]int{}, excused: map[string]int{}}
+	for _, v := range excused {
+		s.excused[v.Invariant+": "+v.Excuse]++
+	}
 	for i := range history {
 		r := &history[i]
 		switch r.Kind {
@@ -117,14 +119,10 @@ func summarize(history []record.Record) *summary {
 				continue
 			}
 			l := judge.LookAt(records, i)
-			if l.Lag > records[i].Within && judge.Forgotten(records, i) {
-				s.forgotten++
-				continue
-			}
-			if l.Unseen > 0 {
-				s.unseen = append(s.unseen, l.Unseen)
-			}
 			s.lags = append(s.lags, l.Lag)
+			if l.Lag > trueWithin && l.Lag <= records[i].Within {
+				s.excused["delivered: after more than "+trueWithin.String()+", "+records[i].Fault]++
+			}
 			if l.Lag > 0 {
 				s.late = append(s.late, late{records[i].At, records[i].Name, l.Lag})
 			}
@@ -136,10 +134,10 @@ func summarize(history []record.Record) *summary {
 func (s *summary) String() string {
 	text := fmt.Sprintf("\n%s, %d pods, %d calls of the manager, %d requests of the agent, %d records\n", s.lasted.Round(time.Second), len(s.pods), s.changes, s.requests, s.records)
 	text += fmt.Sprintf("API true after the last fault of a round: %s, of %d looks at a pod\n", campaign.Spread(s.lags), len(s.lags))
-	if len(s.unseen) > 0 {
-		text += fmt.Sprintf("%d of them were at pods of which the agent's watch had brought nothing yet, which counts from when it had: %s after the last fault\n", len(s.unseen), campaign.Spread(s.unseen))
+	for _, excuse := range slices.Sorted(maps.Keys(s.excused)) {
+		text += fmt.Sprintf("%6d  times not promised: %s\n", s.excused[excuse], excuse)
 	}
-	text += fmt.Sprintf("%d looks were at ends that a restore has taken from the API after the journal had given them up, and whose process has ended\n\n", s.forgotten)
+	text += "\n"
 	text += fmt.Sprintf("%6d  kills of the server, %d of the agent\n", s.faults[serverKilled]+s.faults[serverKept]+s.faults[record.Restored], s.faults[agentKilled]+s.faults[agentExhausted])
 	for _, answer := range slices.Sorted(maps.Keys(s.injected)) {
 		text += fmt.Sprintf("%6d  requests %s\n", s.injected[answer], answer)

@@ -172,13 +172,13 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 		return err
 	}
 	s.current().send(s.truth.settle()...)
-	within := trueWithin
+	within, because := trueWithin, ""
 	s.mu.Lock()
 	if later := laterWithin - began.Sub(s.restored); !s.restored.IsZero() && later > within {
-		within = later
+		within, because = later, "after a restore"
 	}
 	if later := laterWithin - began.Sub(s.hooked); !s.hooked.IsZero() && later > within {
-		within = later
+		within, because = later, "after a webhook"
 	}
 	s.refused = slices.DeleteFunc(s.refused, func(r refusal) bool { return began.Sub(r.until) > someWithin })
 	refused := slices.Clone(s.refused)
@@ -186,7 +186,7 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 	wanted := time.Now()
 	at := record.Now()
 	for _, want := range s.truth.wants() {
-		want.At, want.Within = at, within
+		want.At, want.Within, want.Fault = at, within, because
 		some := within
 		for _, r := range refused {
 			if r.IsFor(want.Name) {
@@ -196,9 +196,11 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 		if some > within && !want.Absent { // readiness and phase are not late
 			grave := *want.Facts
 			grave.Number = record.Any
-			s.history.Add(record.Record{Kind: record.Want, At: at, Within: within, UID: want.UID, Name: want.Name, Facts: &grave})
+			s.history.Add(record.Record{Kind: record.Want, At: at, Within: within, Fault: because, UID: want.UID, Name: want.Name, Facts: &grave})
 		}
-		want.Within = some
+		if some > within {
+			want.Within, want.Fault = some, "of a pod refused alone"
+		}
 		s.history.Add(want)
 	}
 	var differing []string

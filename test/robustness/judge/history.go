@@ -30,7 +30,19 @@ type Violation struct {
 	UID       string // of the pod; empty: it is about the agent
 	At        int64  // when it shows
 	Text      string
+	// Excuse is what is not promised, and excuses it; empty: nothing does.
+	Excuse string
 }
+
+// Excuses: what is not promised. docs/evidence/reliability.md has each.
+const (
+	watchIsLate  = "the agent's watch had not brought the pod"
+	endIsLost    = "an end that the API has had, after a restore and a restart"
+	afterRestore = "within a minute after a restore of the server"
+	isTooLarge   = "the server has called the status too large"
+	evicted      = "an eviction stands, whose containers have not ended"
+	lastWrite    = "the write that deletes the pod"
+)
 
 func (v Violation) String() string { return v.Invariant + ": " + v.Text }
 
@@ -58,7 +70,25 @@ var Validators = []Validator{
 }
 
 // Judge returns the violations of a history, in the order of time.
-func Judge(history []record.Record) (all []Violation) {
+func Judge(history []record.Record) (violations []Violation) {
+	violations, _ = Verdict(history)
+	return violations
+}
+
+// Verdict returns the violations of a history, in the order of time, and those that something excuses.
+func Verdict(history []record.Record) (violations, excused []Violation) {
+	for _, v := range find(history) {
+		if v.Excuse != "" {
+			excused = append(excused, v)
+		} else {
+			violations = append(violations, v)
+		}
+	}
+	return violations, excused
+}
+
+// find returns all that is found, excused or not.
+func find(history []record.Record) (all []Violation) {
 	add := func(invariant string, found []Violation) {
 		for _, v := range found {
 			v.Invariant = invariant

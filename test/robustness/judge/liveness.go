@@ -30,16 +30,17 @@ func delivered(records []record.Record) (found []Violation) {
 		switch {
 		case l.Unseen > seenWithin:
 			found = append(found, violation(want, "%s: nothing was reported before %s after the last fault, want it after %s", want.Name, l.Unseen.Round(time.Millisecond), seenWithin))
-		case l.Lag > want.Within && ended > want.Within && !forgotten(records[:i], want):
-			found = append(found, violation(want, "%s: the API does not have %s %s after the last fault, want it after %s", want.Name, wanted(want), min(l.Lag, ended).Round(time.Millisecond), want.Within))
+		case max(l.Lag, l.Lag+l.Unseen) > want.Within && ended > want.Within:
+			v := violation(want, "%s: the API does not have %s %s after the last fault, want it after %s", want.Name, wanted(want), min(l.Lag, ended).Round(time.Millisecond), want.Within)
+			if l.Lag <= want.Within {
+				v.Excuse = watchIsLate
+			} else if forgotten(records[:i], want) {
+				v.Excuse = endIsLost
+			}
+			found = append(found, v)
 		}
 	}
 	return found
-}
-
-// Forgotten reports whether the end that is wanted cannot be delivered.
-func Forgotten(records []record.Record, want int) bool {
-	return forgotten(records[:want], &records[want])
 }
 
 // forgotten reports whether nobody knows the end that is wanted any more: the API had it, so that the journal gave it up; then the server was taken
@@ -160,24 +161,25 @@ func truth(records []record.Record) (found []Violation) {
 			}
 		case record.Look:
 			newest := newestBefore(r.Since, taken)
-			if newest == nil || calls[newest.ID] == nil || evicting.stands || calls[newest.ID].Verb == record.Evict {
+			if newest == nil || calls[newest.ID] == nil || !r.Flushed && slices.Contains(r.Pending, newest.UID) {
 				continue
 			}
-			shown := records
-			if time.Duration(r.Since-records[restore].At) > hadBefore {
-				shown = records[restore:]
-			}
 			claims := slices.DeleteFunc(slices.Collect(maps.Values(calls)), func(c *record.Record) bool { return c.At < calls[newest.ID].At })
-			if has(shown, claims, calls[newest.ID].At-int64(hadBefore), r.At+int64(seenLate)) {
+			from, until := calls[newest.ID].At-int64(hadBefore), r.At+int64(seenLate)
+			if has(records[restore:], claims, from, until) {
 				continue
 			}
 			claim := "Flush has ended without an error"
 			if !r.Flushed {
 				claim = "it is not in Pending"
 			}
-			if r.Flushed || !slices.Contains(r.Pending, newest.UID) {
-				found = append(found, Violation{UID: newest.UID, At: r.At, Text: fmt.Sprintf("%s: %s, and the API does not have %+v", newest.Name, claim, *calls[newest.ID].Facts)})
+			v := Violation{UID: newest.UID, At: r.At, Text: fmt.Sprintf("%s: %s, and the API does not have %+v", newest.Name, claim, *calls[newest.ID].Facts)}
+			if evicting.stands || calls[newest.ID].Verb == record.Evict {
+				v.Excuse = evicted
+			} else if time.Duration(r.Since-records[restore].At) <= hadBefore && has(records, claims, from, until) {
+				v.Excuse = afterRestore
 			}
+			found = append(found, v)
 		}
 	}
 	return found

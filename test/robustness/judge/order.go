@@ -171,6 +171,7 @@ func final(records []record.Record) (found []Violation) {
 	var ended *record.Record // the version that has ended
 	mayEnd := false          // the end of the containers was reported
 	exits := map[int]int32{} // codes, by the number of the report
+	large := ""              // excuses lists that are left out
 	for i := range records {
 		r := &records[i]
 		switch {
@@ -181,6 +182,8 @@ func final(records []record.Record) (found []Violation) {
 			if r.Verb == record.Exit {
 				exits[r.Facts.Number] = r.Facts.Exit
 			}
+		case r.Kind == record.Request && r.Sent == http.StatusRequestEntityTooLarge:
+			large = isTooLarge
 		case r.Kind != record.Version:
 		case ended != nil && r.Facts.Phase != ended.Facts.Phase:
 			found = append(found, violation(r, "%s went from %s to %s", r.Name, ended.Facts.Phase, r.Facts.Phase))
@@ -195,7 +198,9 @@ func final(records []record.Record) (found []Violation) {
 				found = append(found, violation(r, "%s is %s and has a running container", r.Name, r.Facts.Phase))
 			}
 			if code, exited := exits[r.Facts.Number]; exited && code != r.Facts.Exit {
-				found = append(found, violation(r, "%s has ended with %d in the API, and with %d on the node", r.Name, r.Facts.Exit, code))
+				v := violation(r, "%s has ended with %d in the API, and with %d on the node", r.Name, r.Facts.Exit, code)
+				v.Excuse = large
+				found = append(found, v)
 			}
 			ended = r
 		}

@@ -65,8 +65,12 @@ func ownFields(records []record.Record) (found []Violation) {
 			found = append(found, violation(r, "%s has the foreign condition with %d, which its owner has not written", r.Name, r.Facts.Gate))
 		default:
 			last = r.Facts.Gate
-			if want, ok := accepted[r.RV]; ok && want != last && !ends(records[i:]) {
-				found = append(found, violation(r, "%s has the foreign condition with %d in version %d of the API, its owner wrote %d", r.Name, last, r.RV, want))
+			if want, ok := accepted[r.RV]; ok && want != last {
+				v := violation(r, "%s has the foreign condition with %d in version %d of the API, its owner wrote %d", r.Name, last, r.RV, want)
+				if ends(records[i:]) {
+					v.Excuse = lastWrite
+				}
+				found = append(found, v)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ const (
 	Fault   Kind = "fault"   // Fault; Verb is begin or end
 	Started Kind = "started" // a process of the agent: Agent
 	Ended   Kind = "ended"   // a process of the agent; Err: not by the campaign's will
-	Want    Kind = "want"    // what the API has Within of this moment: UID, Facts, or Absent
+	Want    Kind = "want"    // what the API has Within of this moment: UID, Facts, or Absent; Fault is why so late
 	Look    Kind = "look"    // Since, Flushed, Pending, Measures
 	Mark    Kind = "mark"    // a moment
 )
