@@ -122,7 +122,7 @@ compat-servers: packages kubelet kubectl axe ## Run the library, the kits and bo
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s); one that fails keeps no other from being tried
-	@failed=; for package in podstatus journal internal/history internal/node/manifest internal/node/probe internal/cri internal/run internal/observer internal/queryapi internal/alert/expr internal/alert/engine internal/alert/ruletest internal/alert/endpoint internal/alert/webhook internal/machine/logs; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
+	@failed=; for package in podstatus journal internal/history internal/node/manifest internal/node/probe internal/cri internal/run internal/observer internal/queryapi internal/alert/expr internal/alert/engine internal/alert/ruletest internal/alert/endpoint internal/alert/webhook internal/machine/logs internal/audit internal/audit/kubeletside internal/audit/machineside internal/guard runtime/process/internal/record; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
 		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x || failed="$$failed $$target"; done; done; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 

@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,25 @@ func FuzzAnswers(f *testing.F) {
 				over[c.id] = over[c.id] || c.view.State == runtime.Exited
 			}
 			r.mu.Unlock()
+		}
+	})
+}
+
+// Whatever a pull secret has, it is read without a panic, and credentials for one registry are for no image of another.
+func FuzzPullSecret(f *testing.F) {
+	f.Add([]byte(`{"auths":{"https://example.com/v1/":{"auth":"YTpi"},"*.example.com/team":{"username":"a"}}}`), "example.com/app:1")
+	f.Add([]byte(`{"[":{"auth":"="}}`), "app")
+	f.Fuzz(func(t *testing.T, data []byte, image string) {
+		for _, secret := range []*v1.Secret{
+			{Type: v1.SecretTypeDockerConfigJson, Data: map[string][]byte{v1.DockerConfigJsonKey: data}},
+			{Type: v1.SecretTypeDockercfg, Data: map[string][]byte{v1.DockerConfigKey: data}},
+		} {
+			for registry, e := range entries(secret) {
+				e.auth(registry)
+				if matches(registry, image) && matches("other.invalid", image) && !strings.Contains(registry, "other.invalid") && !strings.Contains(registry, "*") && !strings.Contains(registry, "?") && !strings.Contains(registry, "[") {
+					t.Errorf("the credentials of %q are for %q", registry, image)
+				}
+			}
 		}
 	})
 }

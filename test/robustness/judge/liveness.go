@@ -142,14 +142,19 @@ func truth(records []record.Record) (found []Violation) {
 	calls := map[int64]*record.Record{}
 	var taken []*record.Record // returns of calls that stored something, of the process that runs
 	var evicting eviction
-	restore := 0 // index of the last one
+	restore := 0 // index of the last one after which the API was seen again
+	restored := -1
 	for i := range records {
 		r := &records[i]
 		evicting.add(r)
 		switch r.Kind {
 		case record.Fault:
 			if isRestore(r) {
-				restore = i
+				restored = i
+			}
+		case record.Version:
+			if restored >= 0 {
+				restore, restored = restored, -1
 			}
 		case record.Call:
 			calls[r.ID] = r
