@@ -37,7 +37,6 @@ type Violation struct {
 // Excuses: what is not promised. docs/evidence/reliability.md has each.
 const (
 	watchIsLate  = "the agent's watch had not brought the pod"
-	endIsLost    = "an end that the API has had, after a restore and a restart"
 	afterRestore = "within a minute after a restore of the server"
 	isTooLarge   = "the server has called the status too large"
 	evicted      = "an eviction stands, whose containers have not ended"

@@ -34,41 +34,11 @@ func delivered(records []record.Record) (found []Violation) {
 			v := violation(want, "%s: the API does not have %s %s after the last fault, want it after %s", want.Name, wanted(want), min(l.Lag, ended).Round(time.Millisecond), want.Within)
 			if l.Lag <= want.Within {
 				v.Excuse = watchIsLate
-			} else if forgotten(records[:i], want) {
-				v.Excuse = endIsLost
 			}
 			found = append(found, v)
 		}
 	}
 	return found
-}
-
-// forgotten reports whether nobody knows the end that is wanted any more: the API had it, so that the journal gave it up; then the server was taken
-// back to before it, and the process that had reported it has ended. Only a program that reports the end again can bring it back.
-func forgotten(before []record.Record, want *record.Record) bool {
-	restore := -1
-	for i := range before {
-		if isRestore(&before[i]) {
-			restore = i
-		}
-	}
-	if restore < 0 || !podstatus.IsTerminal(want.Facts.Phase) {
-		return false
-	}
-	had, process := false, 0
-	for i := range before[:restore] {
-		switch r := &before[i]; {
-		case r.Kind == record.Call && (r.Verb == record.Exit || r.Verb == record.Evict || r.Verb == record.Terminate):
-			process = r.Agent
-		case r.Kind == record.Version:
-			had = had || r.Facts.Number >= want.Facts.Number && podstatus.IsTerminal(r.Facts.Phase)
-		}
-	}
-	again := slices.ContainsFunc(before[restore:], func(r record.Record) bool {
-		return r.Kind == record.Call && (r.Verb == record.Exit || r.Verb == record.Evict)
-	})
-	over := slices.ContainsFunc(before, func(r record.Record) bool { return r.Kind == record.Ended && r.Agent == process })
-	return had && over && !again
 }
 
 func wanted(want *record.Record) string {
