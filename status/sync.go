@@ -37,8 +37,9 @@ type outcome struct {
 	// to be written, by the fault of the pod alone.
 	deletes bool
 	refusal bool
-	// grave: readiness or phase in the API are not those of the node.
-	grave bool
+	// grave: readiness or phase in the API are not those of the node. Lasting: the request failed for a reason that
+	// another try of the same pod rarely removes.
+	grave, lasting bool
 	// asked is how long the server has asked for a pause with regard to this pod only.
 	asked time.Duration
 }
@@ -372,7 +373,7 @@ func (t *turn) retryOn(schedule backoff.Schedule, p *plan, err error) {
 		m.cache.setNextTry(p.uid, time.Now().Add(t.wait))
 	}
 	t.again, t.urgency = true, p.urgency()
-	t.grave = p.base.known() && graveDifference(p.base.status, &p.status) && !tooLarge(err)
+	t.grave, t.lasting = p.base.known() && graveDifference(p.base.status, &p.status), why == internal || tooLarge(err)
 	if _, unsaved := m.finals.unsaved.Load(p.uid); unsaved {
 		m.saveFinal(p.uid, p.snapshot)
 	}
