@@ -308,10 +308,13 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	case p.final() && !p.static && !podstatus.IsTerminal(api.status.Phase):
 		// A write that was taken need not have brought the end along: it is a difference to
 		// what the server may have lost in a restore.
-	case p.final():
-		m.forgetFinal(p)
-	case a.changes > 0:
-		m.forgetEnds(p)
+	default:
+		if p.isEnd() {
+			m.endAccepted(p)
+		}
+		if a.changes > 0 {
+			m.forgetEnds(p)
+		}
 	}
 	switch {
 	case deletable:
@@ -372,9 +375,6 @@ func (t *turn) retryOn(schedule backoff.Schedule, p *plan, err error) {
 	}
 	t.again, t.urgency = true, p.urgency()
 	t.grave, t.lasting = p.base.known() && graveDifference(p.base.status, &p.status), why == internal || tooLarge(err)
-	if _, unsaved := m.finals.unsaved.Load(p.uid); unsaved {
-		m.saveFinal(p.uid, p.snapshot)
-	}
 	m.metrics.retries.WithLabelValues(reasonOf(err)).Inc()
 	m.opts.Logger.Warn("status update failed, will retry", "pod", p.podName(), "uid", p.target, "version", p.version, "wait", t.wait, "err", err)
 }
