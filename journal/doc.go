@@ -1,5 +1,5 @@
-// Package journal is the durable memory of a node: allocations, the state of resizes, final
-// statuses that the API server has not accepted yet, and the terminations of containers.
+// Package journal is the durable memory of a node: allocations, the state of resizes, the final
+// statuses of pods that are there, and the terminations of containers.
 //
 // [Open] opens a journal on disk, a [Durable]; [NewMemory] returns one that lasts as long as the
 // process. Both are a [Journal]. Pass nil to a manager that needs no journal.

@@ -77,9 +77,9 @@ type snapshot struct {
 	vanished bool
 	// restored: an earlier process has reported the status.
 	restored bool
-	// forgotten: the journal needs no copy of the status any more. Only forgotten and acceptedAt
-	// change.
-	forgotten atomic.Bool
+	// delivered: the API server has the pod's end, or not the pod any more. Saved: the journal has the end. Only
+	// these two and acceptedAt change.
+	delivered, saved atomic.Bool
 	// acceptedAt is when the API server accepted this version or the last accepted version before
 	// it, in Unix nanoseconds, 0 without one. The lock of the cache guards it.
 	acceptedAt int64
@@ -150,7 +150,7 @@ func (c *cache) swap(from, next *snapshot, pod *v1.Pod, old *v1.PodStatus, by st
 	return true, e.waitsFor().local() || e.waitsFor() == waitGone && e.backlog.attempts == 1
 }
 
-// restore puts back what an earlier process could not deliver.
+// restore puts back an end that an earlier process has reported. Whether the API server has it is found out by comparison.
 func (c *cache) restore(uid types.UID, final podstatus.Final, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,9 +163,23 @@ func (c *cache) restore(uid types.UID, final podstatus.Final, now time.Time) {
 		restored:  true,
 	}}
 	e.accepted = e.version - 1
+	e.saved.Store(true)
 	final.Status.DeepCopyInto(&e.status)
 	c.entries[uid] = e
 	c.markUnsent(uid, e, now)
+}
+
+// restoredPods returns the pods whose newest status an earlier process has reported.
+func (c *cache) restoredPods() []types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var uids []types.UID
+	for uid, e := range c.entries {
+		if e.restored {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
 }
 
 // endedAs reports whether the pod has ended in this snapshot with the same status as in the next snapshot. Conditions

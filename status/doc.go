@@ -109,7 +109,7 @@
 //	base      the newest copy of the API's pod that is known; a patch is the difference to it
 //	target    the object in the API that a pod is written to: itself, or the mirror of a static pod
 //	urgency   the class of a change: withdrawal (readiness or the pod is lost), start, normal, background
-//	final     a status that ends the pod; the journal keeps it until the API server has it
+//	final     a status that ends the pod; the journal keeps it until the pod is gone
 //	finished  TerminatePod was called: nothing of the pod will change
 //	withheld  a terminal phase that waits until no container can run
 //	fight     another writer keeps changing the status back; the manager slows down
@@ -121,7 +121,7 @@
 // # Concurrency
 //
 // Every exported method may be called from any goroutine. Only Run, Flush and Shutdown wait for the API server. With
-// a journal, reports that end a pod wait until the end is written or the API server has the status;
+// a journal, reports that end a pod wait until the end is written or, if that is sooner, the API server has it;
 // ObserveTermination, SetPodAllocation, Forget and RemoveOrphanedStatuses wait until their write is done. No call
 // waits for the writes of another pod, and only SetPodAllocation waits for a disk that hangs. ObservePod,
 // ObserveDelete and all other reports never wait for the disk. Constructors start nothing. Run starts a goroutine for

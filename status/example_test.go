@@ -124,5 +124,5 @@ func ExampleEnds() {
 		log.Fatal(err)
 	}
 	fmt.Println(fake.Pod(pod).Status.Phase, len(jobs))
-	// Output: Succeeded 0
+	// Output: Succeeded 1
 }

@@ -3,7 +3,6 @@ package status
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,43 +12,35 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// finals keeps the journal's copy of final statuses in step with the cache: written
-// before a report returns, unless the API server has the status by then, and deleted once it has.
-type finals struct {
-	// unsaved holds the UIDs of pods whose end could not be written. It is tried again with
-	// each try to deliver it.
-	unsaved sync.Map
-}
+// The journal keeps the end of a pod until the pod itself is gone: forgotten here, or proven gone from the API. An API
+// server that has accepted the end may be restored from a backup that is older, and the process that has reported the end
+// may have ended by then.
 
-// keepsFinals reports whether final statuses are kept until the API server has them. Without a
-// server, final statuses would stay forever and end the pods again at each start. The final status
-// of a static pod is never kept: the pod runs again with the next start of the node.
+// keepsFinals reports whether final statuses are kept. Without a server, no answer would show that a pod is gone. The
+// final status of a static pod is never kept: the pod runs again with the next start of the node.
 func (m *Manager) keepsFinals() bool { return m.opts.Journal != nil && m.opts.Client != nil }
 
-// keepFinal writes the newest status of a pod to the journal if the pod has ended in it. It returns when that
-// is done, or when the API server has the status.
+// keepFinal has the newest status of a pod written to the journal if the pod has ended in it. It returns when that
+// is done, or when the API server has the status: the write then goes on.
 func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
+	m.writes.mu.Lock()
 	x := m.saveFinal(uid, stored)
-	if x == nil {
+	m.writes.mu.Unlock()
+	if x == nil || stored.delivered.Load() {
 		return nil
 	}
 	return m.unlessHung("keep final status", uid, m.writes.wait(x))
 }
 
-// saveFinal writes the newest status of a pod to the journal if it is final and the API server does not have it
-// already: queued behind the deletion of an earlier copy, the report would wait for a disk that it does not need.
+// saveFinal has the newest status of a pod written to the journal if the pod has ended in it and the journal does not
+// have it. The caller holds the lock of the writes.
 func (m *Manager) saveFinal(uid types.UID, stored *snapshot) *write {
-	if !m.keepsFinals() || stored.static || !stored.final() {
-		return nil
-	}
-	m.writes.mu.Lock()
-	defer m.writes.mu.Unlock()
-	if !m.cache.load(uid).undeliveredEnd() {
+	if !m.keepsFinals() || !stored.isEnd() || stored.saved.Load() {
 		return nil
 	}
 	return m.writes.addLocked(uid, writeFinal, func() error {
 		newest := m.cache.load(uid)
-		if !newest.undeliveredEnd() {
+		if !newest.isEnd() || newest.saved.Load() {
 			return nil
 		}
 		err := m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{
@@ -60,19 +51,45 @@ func (m *Manager) saveFinal(uid types.UID, stored *snapshot) *write {
 			Vanished:  newest.vanished,
 			Status:    newest.status,
 		}))
-		if err != nil {
-			m.finals.unsaved.Store(uid, true)
-		} else {
-			m.finals.unsaved.Delete(uid)
+		if err == nil {
+			newest.saved.Store(true)
 		}
 		return err
 	})
 }
 
-// undeliveredEnd reports whether the pod has ended in this status and the API server does not have the status. The
-// end of a static pod does not count.
-func (s *snapshot) undeliveredEnd() bool {
-	return s != nil && !s.static && s.final() && !s.forgotten.Load()
+// isEnd reports whether the pod has ended in this status. The end of a static pod does not count.
+func (s *snapshot) isEnd() bool { return s != nil && !s.static && s.final() }
+
+// endAccepted ends the wait of reports for the disk: the API server has the end of the pod. The journal keeps the end.
+func (m *Manager) endAccepted(p *plan) {
+	m.writes.mu.Lock()
+	defer m.writes.mu.Unlock()
+	p.delivered.Store(true) // its report may not have come to keepFinal yet
+	if m.cache.load(p.uid) == p.snapshot {
+		m.writes.delivered(p.uid)
+		m.saveFinal(p.uid, p.snapshot)
+	}
+}
+
+// endGone removes the records of a pod that has ended and is proven gone from the API, unless there is a newer status.
+func (m *Manager) endGone(p *plan) {
+	if m.opts.Journal == nil || !p.isEnd() {
+		return
+	}
+	m.writes.mu.Lock()
+	defer m.writes.mu.Unlock()
+	if m.cache.load(p.uid) != p.snapshot {
+		return
+	}
+	p.delivered.Store(true)
+	m.writes.addLocked(p.uid, writeRemove, func() error {
+		err := m.removeFromJournal(p.uid)
+		if err == nil {
+			p.saved.Store(false)
+		}
+		return err
+	})
 }
 
 // forgetEnds deletes the recorded terminations of containers that the API server's status no longer
@@ -84,41 +101,36 @@ func (m *Manager) forgetEnds(p *plan) {
 	})
 }
 
-// forgetFinal deletes the final status that the API server has accepted, unless there is a newer
-// one.
-func (m *Manager) forgetFinal(p *plan) {
-	if m.opts.Journal == nil {
-		return
-	}
-	m.writes.mu.Lock()
-	defer m.writes.mu.Unlock()
-	if m.cache.load(p.uid) != p.snapshot {
-		return
-	}
-	p.forgotten.Store(true) // its report may not have come to keepFinal yet
-	m.writes.delivered(p.uid)
-	m.writes.addLocked(p.uid, writeForgetFinal, func() error {
-		if m.cache.load(p.uid) != p.snapshot {
-			return nil
-		}
-		m.finals.unsaved.Delete(p.uid)
-		return errors.Join(
-			m.journaled("forget final status", p.uid, m.opts.Journal.DeleteFinal(p.uid)),
-			m.journaled("forget terminations", p.uid, m.opts.Journal.DeleteTerminations(p.uid)))
-	})
-}
-
-// restoreFinals puts the final statuses of an earlier process back into the cache and
-// has them sent.
+// restoreFinals puts the final statuses of an earlier process back into the cache.
 func (m *Manager) restoreFinals() {
 	if !m.keepsFinals() {
 		return
 	}
 	now := time.Now()
-	for uid, final := range m.opts.Journal.Finals() {
+	restored := m.opts.Journal.Finals()
+	for uid, final := range restored {
 		m.cache.restore(uid, final, now)
-		m.opts.Logger.Info("final status restored from the journal", "pod", final.Namespace+"/"+final.Name, "uid", uid, "version", final.Version)
-		m.engine.changed(turnRequest{uid: uid, urgency: withdrawal, at: now})
+		m.opts.Logger.Debug("final status restored from the journal", "pod", final.Namespace+"/"+final.Name, "uid", uid, "version", final.Version)
+	}
+	if len(restored) > 0 {
+		m.opts.Logger.Info("final statuses restored from the journal", "pods", len(restored))
+	}
+}
+
+// compareFinals has the restored final statuses compared with the API's: those of pods that were not listed last, since
+// each of them needs requests to find out whether the pod is gone.
+func (m *Manager) compareFinals(listed []v1.Pod) {
+	now := time.Now()
+	there := make(map[types.UID]bool, len(listed))
+	for i := range listed {
+		there[listed[i].UID] = true
+	}
+	for _, uid := range m.cache.restoredPods() {
+		turn := turnRequest{uid: uid, urgency: background, at: now}
+		if there[uid] {
+			turn.urgency = withdrawal
+		}
+		m.engine.changed(turn)
 	}
 }
 

@@ -117,9 +117,7 @@ func (t *turn) gone(p *plan, err error) {
 	t.m.cache.endDecision(p.uid)
 	t.wait = t.m.cache.failed(p.uid, err, waitGone, goneBackoff, time.Now())
 	t.again, t.urgency = p.version > p.accepted, background
-	if p.final() {
-		t.m.forgetFinal(p)
-	}
+	t.m.endGone(p)
 }
 
 // goneMemory holds the pods that the API server has proven not to have, with their last reports. Batch

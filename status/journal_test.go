@@ -64,8 +64,8 @@ func TestFinalStatusesSurviveARestart(t *testing.T) {
 		if got.Phase != v1.PodFailed || got.ContainerStatuses[0].State.Terminated.ExitCode != 3 {
 			t.Errorf("the API says %+v, want Failed with exit code 3", got)
 		}
-		if left := memory.Finals(); len(left) != 0 {
-			t.Errorf("the journal still holds %v although the API server has it", left)
+		if kept := memory.Finals(); kept[pod.UID].Status.Phase != v1.PodFailed {
+			t.Errorf("the journal has %v, want the end of the pod until the pod is gone", kept)
 		}
 	})
 }
@@ -139,8 +139,8 @@ func TestJournalThatFailsIsReportedAndStatusesStillFlow(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		w.wantLog("sent all the same", "PATCH ns/job")
-		if got := w.counter("statusd_journal_write_errors_total"); got != 1 {
-			t.Errorf("%v journal errors counted, want 1", got)
+		if got := w.counter("statusd_journal_write_errors_total"); got < 1 {
+			t.Errorf("%v journal errors counted, want them all", got)
 		}
 		if err := w.manager.SetPodAllocation(pod); !errors.Is(err, errDiskFull) {
 			t.Errorf("SetPodAllocation: %v, want the journal's error", err)
@@ -217,8 +217,9 @@ func TestOlderEndOfTheJournal_DoesNotReplaceTheEndInTheAPI(t *testing.T) {
 					if version := w.manager.cache.load(pod.UID).version; version < 5 {
 						t.Errorf("version %d, want one after that of the journal, 4", version)
 					}
-					if left := memory.Finals(); len(left) != 0 {
-						t.Errorf("the journal still holds %v although the API server has a newer end", left)
+					kept := memory.Finals()[pod.UID].Status.ContainerStatuses
+					if len(kept) != 1 || kept[0].State.Terminated == nil || kept[0].State.Terminated.ExitCode != 3 {
+						t.Errorf("the journal has %+v, want the newer end, which the API server has", kept)
 					}
 				})
 			})

@@ -7,7 +7,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Ends stores the final statuses of pods until the API server has them. Ends is the minimum that
+// Ends stores the final statuses of pods until the pods are gone: an API server that has a status may be restored from
+// a backup that is older. Ends is the minimum that
 // [Options.Journal] must implement. A journal stores more by implementing further interfaces:
 // [TerminationJournal], [AllocationJournal], [ResizeJournal], [PodJournal], or all of them, [Journal].
 // Each write must be durable when it returns. All methods may be called from any goroutine.

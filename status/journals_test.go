@@ -47,8 +47,12 @@ func TestJournalOfTwoMethods_KeepsEnds(t *testing.T) {
 		second.table.Set(second.api.Pod(job))
 		second.run()
 		synctest.Wait()
-		if phase := second.api.Pod(job).Status.Phase; phase != v1.PodFailed || len(kept.Finals()) != 0 {
-			t.Errorf("after the restart the API says %s, and %d ends are kept; want Failed and none", phase, len(kept.Finals()))
+		if phase := second.api.Pod(job).Status.Phase; phase != v1.PodFailed || len(kept.Finals()) != 1 {
+			t.Errorf("after the restart the API says %s, and %d ends are kept; want Failed and one", phase, len(kept.Finals()))
+		}
+		second.manager.Forget(job.UID)
+		if finals := kept.Finals(); len(finals) != 0 {
+			t.Errorf("kept are %v after the pod is forgotten", finals)
 		}
 		must(kept.SetFinal("orphan", podstatus.Final{Name: "orphan"}))
 		second.manager.RemoveOrphanedStatuses(nil)

@@ -212,12 +212,24 @@ func (m *machine) checkStep() {
 	finals := m.journal.Finals()
 	for _, s := range m.subjects {
 		cached, ok := m.manager.GetPodStatus(s.pod.UID)
-		if _, kept := finals[s.pod.UID]; s.kept && !kept && !s.static && m.owns(s) && !podstatus.IsTerminal(m.api.Pod(s.pod).Status.Phase) {
-			m.violated("durable: the end of %s is neither in the journal nor in the API", s.pod.Name)
+		if _, kept := finals[s.pod.UID]; s.kept && !kept && m.owns(s) && (!m.badDisk || !podstatus.IsTerminal(m.api.Pod(s.pod).Status.Phase)) {
+			m.violated("durable: the end of %s is not in the journal; that the API has it is not enough if all disks are well (bad disk: %v)", s.pod.Name, m.badDisk)
+		}
+		if ok && s.kept && m.owns(s) {
+			m.checkEnd(s, &cached)
 		}
 		if ok && s.reported > 0 && !s.ended && len(cached.ContainerStatuses) > 0 && cached.ContainerStatuses[0].Ready != s.ready {
 			m.violated("the node says ready=%v of %s, its reporter said %v", !s.ready, s.pod.Name, s.ready)
 		}
+	}
+}
+
+// checkEnd checks that an acknowledged end stays, whatever the server has lost and how often the process has started since.
+func (m *machine) checkEnd(s *subject, cached *v1.PodStatus) {
+	code, known := exitCode(cached)
+	_, older := m.revived[s.pod.UID]
+	if cached.Phase != s.end.phase || s.end.known && code != s.end.code && !older || s.end.known && !known && !older {
+		m.violated("terminal is final: %s has ended as %+v, and the node says %s, exit code %d (known: %v)", s.pod.Name, s.end, cached.Phase, code, known)
 	}
 }
 
@@ -308,9 +320,17 @@ func (m *machine) checkRemains() {
 			m.violated("still pending an hour after all faults ended: %+v", p)
 		}
 	}
-	for uid := range m.journal.Finals() {
-		if pod := m.truth[uid]; pod != nil && m.owns(pod) {
-			m.violated("the journal still has the end of %s, which the API knows", pod.pod.Name)
+	finals := m.journal.Finals()
+	for _, s := range m.subjects {
+		final, kept := finals[s.pod.UID]
+		cached := m.manager.cache.load(s.pod.UID)
+		switch {
+		case !m.owns(s) || s.static:
+			if kept && (m.kind.Own || s.static) {
+				m.violated("the journal has the end of %s, which is gone or static", s.pod.Name)
+			}
+		case cached.isEnd() && (!kept || final.Version != cached.version):
+			m.violated("the journal has not the newest end of %s, version %d, but version %d (%v)", s.pod.Name, cached.version, final.Version, kept)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,13 +147,24 @@ func (m *machine) noteReport(s *subject, status *v1.PodStatus, err error) {
 	_, withheld := errors.AsType[*WithheldError](err)
 	if err == nil || withheld || lostEnd(err) {
 		m.edit(func() {
-			s.reported, s.flips, s.kept = m.reports, 0, s.ended && !lostEnd(err)
+			s.reported, s.flips, s.kept = m.reports, 0, s.ended && !s.static && (s.kept || !lostEnd(err))
 			if len(status.ContainerStatuses) > 0 {
 				s.ready = status.ContainerStatuses[0].Ready
 			}
 		})
 	}
 	m.noteVersion(s)
+	m.noteEnd(s)
+}
+
+// noteEnd keeps how an acknowledged end has ended the pod. Later reports may add the exit code of the container, and change nothing.
+func (m *machine) noteEnd(s *subject) {
+	cached := m.manager.cache.load(s.pod.UID)
+	if !s.kept || cached == nil || s.end.known {
+		return
+	}
+	code, known := exitCode(&cached.status)
+	s.end = end{cmp.Or(s.end.phase, cached.status.Phase), code, known}
 }
 
 func (m *machine) flip(choices [3]int) {

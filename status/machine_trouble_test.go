@@ -161,10 +161,17 @@ func (m *machine) setDisk(choices [3]int) {
 
 func (m *machine) replaceDisk(next diskState) {
 	var before diskState
-	m.edit(func() { before, m.disk = m.disk, next })
+	m.edit(func() { before, m.disk, m.badDisk = m.disk, next, m.badDisk || next != diskState{} })
 	if before.hangs != nil {
 		close(before.hangs)
 	}
+}
+
+// inJournal reports whether the journal has the newest status of a pod.
+func (m *machine) inJournal(s *subject) bool {
+	final, kept := m.journal.Finals()[s.pod.UID]
+	cached := m.manager.cache.load(s.pod.UID)
+	return kept && cached != nil && final.Version == cached.version
 }
 
 // lostEnd reports whether an error says that an end was stored and the journal does not have it.
@@ -198,6 +205,8 @@ var singled = []func(s statustest.Request, seq int) error{
 		return apierrors.NewForbidden(podResource, s.PodName(), errors.New("policy"))
 	}),
 	forSome(func(statustest.Request) error { return statustest.Throttled(30) }),
+	forSome(func(statustest.Request) error { return tooLargeForProxy }),
+	forSome(func(statustest.Request) error { return tooLargeForServer }),
 }
 
 // flap is a node whose lease is late again and again: the node lifecycle controller takes the readiness of
@@ -364,10 +373,15 @@ func (m *machine) keepPhase(p *v1.Pod) {
 	})
 }
 
-// reviveOutdatedEnds notes the ends that a bad disk did not let the journal forget or replace by a newer one: they come
+// reviveOutdatedEnds notes the ends that a bad disk did not let the journal remove or replace by a newer one: they come
 // back with the next process. Unless the API's end shows that such an end is older, it is written over it: by its
 // content it may as well be the newer one, which must not be lost.
 func (m *machine) reviveOutdatedEnds() {
+	for _, s := range m.subjects {
+		if !m.inJournal(s) { // a write that was not begun, behind one that hangs
+			m.edit(func() { m.outdated[s.pod.UID] = true })
+		}
+	}
 	m.edit(func() {
 		clear(m.revived)
 		for uid, final := range m.journal.Finals() {

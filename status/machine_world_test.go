@@ -30,7 +30,8 @@ type subject struct {
 	ready    bool      // what was said last of its container
 	running  bool      // a container could run
 	ended    bool      // a terminal status was reported
-	kept     bool      // the journal has acknowledged the end
+	kept     bool      // the end was acknowledged and is not to be lost
+	end      end       // that was acknowledged
 	finished bool
 	deleting bool // a user has asked for it
 	lost     bool // gone from the API, and the node has forgotten it
@@ -38,6 +39,13 @@ type subject struct {
 	unreclaimed bool
 	// contested: a webhook, a second writer or a restored backup had a hand in what the API says.
 	contested bool
+}
+
+// end is how a pod has ended: its phase and, once known, the exit code of its container.
+type end struct {
+	phase v1.PodPhase
+	code  int32
+	known bool
 }
 
 // target is the UID of the pod in the API.
@@ -94,6 +102,8 @@ type machine struct {
 	// stored is what the API has, by the UID there.
 	stored map[types.UID]*v1.PodStatus
 	disk   diskState
+	// badDisk: the disk was slow, full or hung at some time.
+	badDisk bool
 	// outdated holds the pods whose end in the journal is not followed by a later write, which the disk has not done,
 	// and revived the numbers of such ends that this process has begun with.
 	outdated map[types.UID]bool
@@ -523,7 +533,14 @@ func (m *machine) restore([3]int) {
 		m.findAgain()
 	}
 	for _, s := range m.subjects {
-		m.edit(func() { s.kept, s.contested = false, true })
+		// What the disk has not taken is lost with the process. A pod that was gone begins again.
+		kept := s.kept && had[s] && m.inJournal(s)
+		m.edit(func() {
+			s.contested = true
+			if !kept {
+				s.kept, s.end = false, end{}
+			}
+		})
 		if m.owns(s) && !had[s] {
 			s.lost = false
 			m.reportAgain(s)

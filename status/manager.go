@@ -39,7 +39,6 @@ type Manager struct {
 	table   *pods.Table // the manager's own; nil: Options.Pods was set
 	cache   *cache
 	resizes *Resizes
-	finals  finals
 	writes  writes
 	ends    terminations
 	engine  *engine
@@ -109,6 +108,7 @@ func (m *Manager) initialList(ctx context.Context) bool {
 				m.observe(&listed[i])
 			}
 			m.forgetUnlisted(listed)
+			m.compareFinals(listed)
 			return true
 		}
 		// All pods wait for this one request, so that it is no more than the probe of an outage or of a pause.
@@ -150,7 +150,6 @@ func (m *Manager) drop(uid types.UID) (queued bool, x *write) {
 	m.writes.mu.Lock()
 	defer m.writes.mu.Unlock()
 	was, queued := m.cache.remove(uid)
-	m.finals.unsaved.Delete(uid)
 	if m.opts.Journal == nil {
 		return queued, nil
 	}

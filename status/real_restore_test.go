@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 )
@@ -98,4 +99,67 @@ func readyIn(s *v1.PodStatus) bool {
 		}
 	}
 	return false
+}
+
+// The API server has the ends of pods, and is restored from a backup that does not. The process that has reported them has
+// ended, and the next one knows them from the journal alone.
+func TestRealServer_EndSurvivesARestoreAndARestart(t *testing.T) {
+	server := controlplanetest.Start(t)
+	path := filepath.Join(t.TempDir(), "journal.db")
+	open := func() (*node, *journal.Durable) {
+		durable, err := journal.Open(path, journal.Options{NodeName: "edge"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return startNode(t, server, "edge", func(o *status.Options) { o.Journal, o.RequestTimeout = durable, 5*time.Second }), durable
+	}
+	first, durable := open()
+	ns := server.Namespace(t)
+	var all []*v1.Pod
+	for i := range 10 {
+		pod := first.create(ns, fmt.Sprintf("job-%02d", i))
+		first.set(pod, runningStatus(pod, true))
+		all = append(all, pod)
+	}
+	first.flush()
+	backup := filepath.Join(t.TempDir(), "backup")
+	server.Kill(t)
+	copyData(t, server.Process.DataDir(), backup)
+	server.Restart(t)
+	for i, pod := range all {
+		first.set(pod, endedStatus(pod, int32(i%2)))
+	}
+	first.flush()
+	first.stop()
+	if err := durable.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // and once more
+		server.Kill(t)
+		copyData(t, backup, server.Process.DataDir())
+		server.Restart(t)
+		if got := server.GetPod(t, ns, "job-00").Status.Phase; got != v1.PodRunning {
+			t.Fatalf("the restored server says %s, want Running", got)
+		}
+		next, durable := open()
+		for i, pod := range all {
+			if i%3 == 0 {
+				if err := next.manager.TerminatePod(server.GetPod(t, ns, pod.Name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := v1.PodSucceeded
+			if i%2 != 0 {
+				want = v1.PodFailed
+			}
+			next.await(ns, pod.Name, "as it has ended", func(p *v1.Pod) bool {
+				c := p.Status.ContainerStatuses
+				return p.Status.Phase == want && len(c) == 1 && c[0].State.Terminated != nil && c[0].State.Terminated.ExitCode == int32(i%2)
+			})
+		}
+		next.stop()
+		if err := durable.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

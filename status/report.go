@@ -105,7 +105,6 @@ func (m *Manager) ObserveTermination(uid types.UID, containerID string, how v1.C
 func (m *Manager) retain(keep func(types.UID) bool) {
 	for _, uid := range m.cache.unknown(keep) {
 		m.cache.remove(uid)
-		m.finals.unsaved.Delete(uid)
 		m.ends.forget(uid)
 	}
 	m.resizes.retain(keep)

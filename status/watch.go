@@ -165,7 +165,7 @@ func (m *Manager) knows(uid types.UID) bool {
 }
 
 // Forget drops everything about one pod: its status, including unsent changes, its resize
-// conditions, and its records in the journal (the allocation, the unaccepted final status, the
+// conditions, and its records in the journal (the allocation, the final status, the
 // terminations of its containers). Call Forget for a pod that does not exist any more, or for a pod
 // that starts again under the same UID, such as a static pod whose manifest comes back. The records
 // are deleted durably: a restart does not bring the pod back.

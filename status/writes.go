@@ -38,7 +38,7 @@ type writes struct {
 	progressed time.Time
 	// retentions are under way or wait.
 	retentions map[*retention]bool
-	// failed are the newest writes that removed something and failed, by pod, and retryAt is when they are made again.
+	// failed are the writes that failed and are to be made again, by pod, and retryAt is when.
 	failed  map[types.UID]*write
 	retryAt time.Time
 	// idle is closed when no write is left; nil if no caller waits for that.
@@ -68,7 +68,6 @@ type writeKind uint8
 const (
 	writeOther writeKind = iota // each of them counts
 	writeFinal
-	writeForgetFinal
 	writeForgetEnds
 	writeRemove // and all writes before it that are not begun are not needed
 	writeRetain
@@ -88,7 +87,7 @@ func (w *writes) addLocked(uid types.UID, kind writeKind, perform func() error) 
 	for r := range w.retentions {
 		r.touched[uid] = true
 	}
-	if kind != writeForgetEnds {
+	if failed := w.failed[uid]; failed != nil && failed.outdatedBy(kind) {
 		delete(w.failed, uid)
 	}
 	p := w.pods[uid]
@@ -96,14 +95,19 @@ func (w *writes) addLocked(uid types.UID, kind writeKind, perform func() error) 
 		return w.begin(uid, kind, perform)
 	}
 	if kind == writeRemove {
-		p.drop(func(*write) bool { return true })
-	}
-	if last := p.queue[len(p.queue)-1]; kind != writeOther && len(p.queue) > 1 && last.kind == kind {
-		last.perform = perform
-		return last
+		p.drop()
 	}
 	next := &write{kind: kind, perform: perform, done: make(chan struct{})}
-	p.queue = append(p.queue, next)
+	last := len(p.queue) - 1
+	switch {
+	case kind == writeOther || last == 0 || p.queue[last].kind != kind:
+		p.queue = append(p.queue, next)
+	case p.queue[last].settled: // no call waits for it
+		p.queue[last] = next
+	default:
+		next = p.queue[last]
+		next.perform = perform
+	}
 	return next
 }
 
@@ -146,7 +150,7 @@ func (w *writes) work(uid types.UID, p *podWrites) {
 		w.progressed = time.Now()
 		p.queue = p.queue[1:]
 		next.settle(err)
-		if err != nil && next.removes() && len(p.queue) == 0 {
+		if err != nil && next.lasts() && !slices.ContainsFunc(p.queue, func(x *write) bool { return next.outdatedBy(x.kind) }) {
 			w.postpone(uid, next)
 		}
 	}
@@ -157,20 +161,26 @@ func (w *writes) work(uid types.UID, p *podWrites) {
 	}
 }
 
-// removes reports whether a write that fails leaves something behind that no other write would remove.
-func (x *write) removes() bool { return x.kind == writeForgetFinal || x.kind == writeRemove }
+// lasts reports whether a write that fails is to be made again: otherwise a removal would leave something behind that no other
+// write removes, and an end that the API server has would not be kept.
+func (x *write) lasts() bool { return x.kind == writeFinal || x.kind == writeRemove }
 
-// removeEvery spaces the tries of what the journal could not remove.
-const removeEvery = time.Minute
+// outdatedBy reports whether a write that failed is not to be made again once there is a later one of a kind.
+func (x *write) outdatedBy(kind writeKind) bool {
+	return kind == x.kind || kind == writeRemove || x.kind == writeRemove && kind != writeForgetEnds
+}
+
+// retryEvery spaces the tries of writes that have failed.
+const retryEvery = 30 * time.Second
 
 func (w *writes) postpone(uid types.UID, x *write) {
 	if len(w.failed) == 0 {
-		w.failed, w.retryAt = make(map[types.UID]*write), time.Now().Add(removeEvery)
+		w.failed, w.retryAt = make(map[types.UID]*write), time.Now().Add(retryEvery)
 	}
 	w.failed[uid] = x
 }
 
-// retry makes the removals again that have failed.
+// retry makes the writes again that have failed.
 func (w *writes) retry(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,31 +201,26 @@ func (x *write) settle(err error) {
 	}
 }
 
-// drop takes out the writes that are not begun and not needed.
-func (p *podWrites) drop(needless func(*write) bool) {
-	kept := p.queue[:1]
+// drop takes out the writes that are not begun.
+func (p *podWrites) drop() {
 	for _, x := range p.queue[1:] {
-		if needless(x) {
-			x.settle(nil)
-		} else {
-			kept = append(kept, x)
-		}
+		x.settle(nil)
 	}
-	clear(p.queue[len(kept):])
-	p.queue = kept
+	clear(p.queue[1:])
+	p.queue = p.queue[:1]
 }
 
-// delivered ends the wait of calls for the final status of a pod: the API server has it, so that
-// it need not be written. The caller holds the lock.
+// delivered ends the wait of calls for the final status of a pod: the API server has it. The writes are made all
+// the same. The caller holds the lock.
 func (w *writes) delivered(uid types.UID) {
 	p := w.pods[uid]
 	if p == nil {
 		return
 	}
-	isFinal := func(x *write) bool { return x.kind == writeFinal }
-	p.drop(isFinal)
-	if isFinal(p.queue[0]) {
-		p.queue[0].settle(nil)
+	for _, x := range p.queue {
+		if x.kind == writeFinal {
+			x.settle(nil)
+		}
 	}
 }
 
