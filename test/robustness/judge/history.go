@@ -40,6 +40,7 @@ const (
 	afterRestore = "within a minute after a restore of the server"
 	isTooLarge   = "the server has called the status too large"
 	evicted      = "an eviction stands, whose containers have not ended"
+	lostAnswer   = "the answer to the first was on its way"
 	lastWrite    = "the write that deletes the pod"
 )
 

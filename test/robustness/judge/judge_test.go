@@ -119,7 +119,8 @@ func TestJudge(t *testing.T) {
 		{"a write with the UID of another pod", at(list, record.Record{Kind: record.Created, Name: "other", UID: "other-uid"}, request("PATCH", "other-uid", 409)), []string{"right pod"}},
 		{"a delete before the pod was terminated", at(list, version(1, running(0)), request("DELETE", "web-uid", 200)), []string{"right pod"}},
 		{"a delete that was not requested", at(list, call(1, record.Terminate, failed(0)), version(1, failed(0)), request("DELETE", "web-uid", 200)), []string{"right pod"}},
-		{"a second delete that succeeds", at(list, remove, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), request("DELETE", "web-uid", 200)), []string{"right pod"}},
+		{"a second delete that succeeds", at(list, remove, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), later(request("DELETE", "web-uid", 200), 20*time.Second), later(returned(1), 5*time.Second)), []string{"right pod"}},
+		{"a delete whose answer was lost", at(list, remove, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), request("DELETE", "web-uid", 200)), nil},
 		{"a second delete after a restore", at(list, remove, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), restored, request("DELETE", "web-uid", 200)), nil},
 		{"a second delete that finds nothing", at(list, remove, call(1, record.Terminate, failed(0)), request("DELETE", "web-uid", 200), request("DELETE", "web-uid", 404)), nil},
 
