@@ -33,6 +33,7 @@ type Runtime struct {
 	groups  *groups
 	logs    logfile.Watches
 	images  imageStore
+	records *pullRecords
 
 	stops   stops
 	pulling sync.WaitGroup
@@ -134,7 +135,7 @@ func New(options Options) (*Runtime, error) {
 		return nil, fmt.Errorf("cri: %w", err)
 	}
 	r.groups = openGroups(options.CgroupParent, r.cri.systemd, r.cri.name, options.Logger)
-	if err := errors.Join(r.load(), r.adopt()); err != nil {
+	if err := errors.Join(r.load(), r.adopt(), r.loadPullRecords()); err != nil {
 		return nil, errors.Join(fmt.Errorf("cri: %w", err), r.Close())
 	}
 	return r, nil
