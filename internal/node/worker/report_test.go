@@ -6,7 +6,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/node/worker"
 	"github.com/statusd/statusd/internal/runtimefake"
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -57,4 +59,34 @@ func TestEphemeralContainer_WaitsWhereTheRuntimeCannotRunIt(t *testing.T) {
 		}
 		n.wantPhase(pod, "a container that is refused", v1.PodRunning)
 	})
+}
+
+// statuses notes each reported status.
+type statuses struct {
+	worker.Status
+	all []v1.PodStatus
+}
+
+func (s *statuses) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (bool, error) {
+	s.all = append(s.all, status)
+	return s.Status.SetPodStatus(pod, status)
+}
+
+// A pod that has its sandbox and no container yet is reported, as by a kubelet.
+func TestSandbox_IsReportedBeforeContainers(t *testing.T) {
+	seen := &statuses{}
+	story(t, func(n *node) {
+		n.update(newPod("web"))
+		for i := range seen.all {
+			s := &seen.all[i]
+			sandbox := podstatus.FindCondition(s.Conditions, v1.PodReadyToStartContainers)
+			if sandbox != nil && sandbox.Status == v1.ConditionTrue {
+				if len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Waiting == nil {
+					t.Errorf("the first status with a sandbox: got %+v, want its container waiting", s.ContainerStatuses)
+				}
+				return
+			}
+		}
+		t.Error("no status with a sandbox")
+	}, func(o *worker.Options) { seen.Status, o.Status = o.Status, seen })
 }
