@@ -246,7 +246,7 @@ func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 
 // snapshot needs mu.
 func (r *Runtime) snapshot(p *pod) runtime.Pod {
-	s := runtime.Pod{Manifest: p.manifest.DeepCopy(), IPs: slices.Clone(r.addressesOf(p)), CreatedAt: p.createdAt, PlaceSince: p.placeSince}
+	s := runtime.Pod{Manifest: p.manifest.DeepCopy(), IPs: slices.Clone(r.addressesOf(p)), CreatedAt: p.createdAt, PlaceSince: p.placeSince, NoPlace: !p.sandbox.ready}
 	for _, c := range p.containers {
 		view := c.view
 		view.EarlierPlace = view.State == runtime.Exited && c.sandbox != p.sandbox.id

@@ -129,7 +129,7 @@ func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now ti
 		return now // to report why
 	}
 	// A sandbox that another process has made may be from before a restart of the machine.
-	first := !s.known && !p.hasSandbox
+	first := !p.hasSandbox && (!s.known || s.found.NoPlace)
 	if (!s.known || !p.hasSandbox) && !p.startPod(ctx, s.pod) {
 		p.sandboxFailures++
 		return now.Add(sandboxRetries.Wait(p.sandboxFailures, 0))
