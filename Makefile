@@ -167,10 +167,17 @@ oracle-mutants: ## Break a rule of statusd, one at a time, and see a random prog
 
 .PHONY: lives
 lives: build controlplane kubelet ## Pods' lives on a node of the kubelet and on one of statusd, for docs/evidence/podlives.md: LIVES (names), RUNS; root, containerd, runc; about 50 minutes
-	cd test/upstream && $(GO) build -o ../../../bin/lives ./lives
+	cd test/upstream && $(GO) build -o ../../bin/lives ./lives
 	cd test/upstream/lives && ../../../bin/lives record -agent kubelet -runs $(RUNS) $(LIVES)
 	cd test/upstream/lives && ../../../bin/lives record -agent statusd -runs $(RUNS) $(LIVES)
 	cd test/upstream/lives && ../../../bin/lives compare
+
+.PHONY: lives-containers
+lives-containers: build controlplane kubelet ## Pods' lives on a node of the kubelet and on one of statusd with runtime cri, both on containerd, for docs/evidence/podlives.md: LIVES (names), RUNS; root, containerd, runc; about 50 minutes
+	cd test/upstream && $(GO) build -o ../../bin/lives ./lives
+	cd test/upstream/lives && ../../../bin/lives record -agent kubelet -runs $(RUNS) $(LIVES)
+	cd test/upstream/lives && ../../../bin/lives record -agent statusd-cri -runs $(RUNS) $(LIVES)
+	cd test/upstream/lives && ../../../bin/lives compare -with statusd-cri -block containers
 
 .PHONY: doors
 doors: build controlplane kubelet ## The answers of a stock kubelet to each kind of credentials on each path, for kubeletapi/testdata/doors.txt; root, containerd, runc; about a minute

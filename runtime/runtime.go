@@ -100,6 +100,8 @@ type Pod struct {
 	// is for display: [Container.EarlierPlace] decides which containers belong to an earlier
 	// sandbox, independently of clocks.
 	PlaceSince time.Time
+	// NoPlace reports that the pod has no sandbox with a network now: StartPod has failed, or the sandbox has ended.
+	NoPlace bool
 	// Containers are the recorded attempts, ordered by name, the newest attempt of a name first.
 	Containers []Container
 }

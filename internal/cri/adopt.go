@@ -19,6 +19,9 @@ import (
 // KubeletDir is where a kubelet keeps its pods by default.
 const KubeletDir = "/var/lib/kubelet"
 
+// kubeletRecords is where in its directory a kubelet remembers who pulled images.
+const kubeletRecords = "image_manager"
+
 // kubeletKinds are the directories that the kubelet has for kinds of volumes.
 var kubeletKinds = map[string]string{
 	"emptyDir": "kubernetes.io~empty-dir", "configMap": "kubernetes.io~configmap", "secret": "kubernetes.io~secret",
@@ -48,6 +51,9 @@ func (r *Runtime) Adopt(ctx context.Context, pods []*v1.Pod, kubeletDir string) 
 	}
 	if len(refused) > 0 {
 		return 0, errors.Join(refused...)
+	}
+	if err := copyPullRecords(filepath.Join(kubeletDir, kubeletRecords), r.records.dir); err != nil {
+		return 0, fmt.Errorf("who pulled images: %w", err)
 	}
 	for _, p := range adopted {
 		if err := errors.Join(os.MkdirAll(p.dir.volumes(), 0o711), os.Chmod(string(p.dir), 0o711), r.save(p)); err != nil {
@@ -156,6 +162,9 @@ func (r *Runtime) Release(ctx context.Context, kubeletDir string) (given int, er
 	}
 	if len(refused) > 0 {
 		return 0, errors.Join(refused...)
+	}
+	if err := copyPullRecords(r.records.dir, filepath.Join(kubeletDir, kubeletRecords)); err != nil {
+		return 0, fmt.Errorf("who pulled images: %w", err)
 	}
 	for _, p := range pods {
 		if err := ctx.Err(); err != nil {

@@ -25,13 +25,19 @@ type entry struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
+// credential is what a registry is asked with: nil for none. From is the pull secret that has it.
+type credential struct {
+	auth *runtimeapi.AuthConfig
+	from pullSecret
+}
+
 // credentials are those of the pod's pull secrets that match the image, the most specific first. A secret that cannot be read is logged: the image
 // may be public.
-func (r *Runtime) credentials(ctx context.Context, pod *v1.Pod, image string) []*runtimeapi.AuthConfig {
+func (r *Runtime) credentials(ctx context.Context, pod *v1.Pod, image string) []credential {
 	if r.options.Objects == nil {
 		return nil
 	}
-	matching := map[string][]*runtimeapi.AuthConfig{}
+	matching := map[string][]credential{}
 	for _, ref := range pod.Spec.ImagePullSecrets {
 		secret, err := r.options.Objects.Secret(ctx, pod.Namespace, ref.Name)
 		if err != nil {
@@ -40,7 +46,9 @@ func (r *Runtime) credentials(ctx context.Context, pod *v1.Pod, image string) []
 		}
 		for registry, e := range entries(secret) {
 			if matches(registry, image) {
-				matching[registry] = append(matching[registry], e.auth(registry))
+				auth := e.auth(registry)
+				from := pullSecret{UID: string(secret.UID), Namespace: pod.Namespace, Name: ref.Name, Hash: hashOf(auth)}
+				matching[registry] = append(matching[registry], credential{auth, from})
 			}
 		}
 	}
@@ -49,7 +57,7 @@ func (r *Runtime) credentials(ctx context.Context, pod *v1.Pod, image string) []
 		registries = append(registries, registry)
 	}
 	sort.Slice(registries, func(i, j int) bool { return len(registries[i]) > len(registries[j]) })
-	var all []*runtimeapi.AuthConfig
+	var all []credential
 	for _, registry := range registries {
 		all = append(all, matching[registry]...)
 	}

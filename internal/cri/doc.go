@@ -60,6 +60,10 @@
 // protects. Under disk pressure all unused images are removed before a pod is evicted. A pull has a goroutine, and StartContainer returns until its
 // end, so that the worker of the pod can do other work. A pull is canceled when its pod ends.
 //
+// images/pulled has whose credentials have pulled an image: a pod without such credentials must pull the image again, unless the pod has used the
+// image before. images/pulling has the pulls that are under way: what a kill has interrupted counts as pulled with unknown credentials. Images without
+// a record came another way and are for all pods. The files have the format of the kubelet's, and change hands with the pods.
+//
 // # Goroutines
 //
 // New starts none. Run has one loop each that lists, rotates logs, keeps images and removes what was made too late, and waits for all. Each container that is being stopped has

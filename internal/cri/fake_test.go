@@ -39,6 +39,7 @@ type fake struct {
 	images     map[string]*runtimeapi.Image
 	pullErr    error
 	pulling    func(context.Context) error // of a pull, if set
+	password   string                      // of the registry, if set
 	startErr   error
 	sandboxErr error
 	starting   func(*runtimeapi.ContainerStatus) error // of a start, if set
@@ -269,6 +270,9 @@ func (f *fake) PullImage(ctx context.Context, r *runtimeapi.PullImageRequest) (*
 	}
 	if f.pullErr != nil {
 		return nil, f.pullErr
+	}
+	if r.GetAuth().GetPassword() != f.password {
+		return nil, errors.New("pull access denied")
 	}
 	f.images[r.Image.Image] = &runtimeapi.Image{Id: "sha256:pulled"}
 	return &runtimeapi.PullImageResponse{ImageRef: "sha256:pulled"}, nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,6 +73,9 @@ func (r *Runtime) ensureImage(ctx context.Context, p *pod, manifest *v1.Pod, spe
 		r.images.use(found.Id, time.Now())
 	}
 	policy := pullPolicy(spec.ImagePullPolicy, name)
+	if found != nil && pulled == nil && policy != v1.PullAlways && !r.mayUse(ctx, p, manifest, name, found) {
+		found = nil // whether the image is there is not for this pod to know
+	}
 	switch {
 	case found != nil && pulled != nil:
 		event(v1.EventTypeNormal, eventPulled, "Successfully pulled image %q in %s. Image size: %d bytes.", spec.Image, pulled.took.Round(time.Millisecond), found.Size)
@@ -179,7 +184,22 @@ func (r *Runtime) image(ctx context.Context, name string) (*runtimeapi.Image, er
 	return response.GetImage(), nil
 }
 
-// pull pulls an image with each of the credentials that the pod has for its registry, and without any if it has none.
+// mayUse reports whether a pod may use an image that is there. A pod that has used the image before needs no credentials again, which may not be readable
+// while the API server is down.
+func (r *Runtime) mayUse(ctx context.Context, p *pod, manifest *v1.Pod, name string, image *runtimeapi.Image) bool {
+	names := slices.Concat([]string{image.Id}, image.RepoTags, image.RepoDigests)
+	r.mu.Lock()
+	used := slices.ContainsFunc(p.containers, func(c *container) bool { return slices.Contains(names, c.view.ImageID) })
+	r.mu.Unlock()
+	return used || r.records.allows(name, image, func() (secrets []pullSecret) {
+		for _, c := range r.credentials(ctx, manifest, name) {
+			secrets = append(secrets, c.from)
+		}
+		return secrets
+	})
+}
+
+// pull pulls an image with each of the credentials that the pod has for its registry, and without any if it has none, and notes whose were right.
 func (r *Runtime) pull(ctx context.Context, p *pod, manifest *v1.Pod, name string) error {
 	r.mu.Lock()
 	attempt := p.sandbox.attempt
@@ -188,14 +208,52 @@ func (r *Runtime) pull(ctx context.Context, p *pod, manifest *v1.Pod, name strin
 	if err != nil {
 		return err
 	}
+	if err := r.records.begin(name); err != nil {
+		return fmt.Errorf("note the pull: %w", err)
+	}
 	credentials := r.credentials(ctx, manifest, name)
 	if len(credentials) == 0 {
-		credentials = []*runtimeapi.AuthConfig{nil}
+		credentials = []credential{{}}
 	}
-	for _, auth := range credentials {
-		if _, err = r.cri.images.PullImage(ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: name}, Auth: auth, SandboxConfig: config}); err == nil {
-			return nil
+	for _, c := range credentials {
+		if _, err = r.cri.images.PullImage(ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: name}, Auth: c.auth, SandboxConfig: config}); err == nil {
+			return r.notePulled(ctx, name, &c.from)
 		}
 	}
-	return err
+	return errors.Join(err, r.records.end(name, true))
+}
+
+// notePulled notes the end of a pull, and whose credentials were right; nil: not known. If that fails, the next start of statusd tries again.
+func (r *Runtime) notePulled(ctx context.Context, name string, by *pullSecret) error {
+	image, err := r.image(context.WithoutCancel(ctx), name)
+	if err == nil && image != nil {
+		err = r.records.record(name, image.Id, by)
+	}
+	if err != nil {
+		r.options.Logger.Error("who pulled an image cannot be noted, will retry after a restart", "image", name, "err", err)
+	}
+	return r.records.end(name, err == nil)
+}
+
+// loadPullRecords reads who pulled images. An image that was being pulled when the last statusd ended counts as pulled with unknown credentials, if it is
+// there: the pull ended with its client, or just before.
+func (r *Runtime) loadPullRecords() error {
+	records, interrupted, err := openPullRecords(filepath.Join(r.options.Dir, "images"), r.options.writeRecord)
+	if err != nil {
+		return err
+	}
+	r.records = records
+	for _, name := range interrupted {
+		image, err := r.image(r.life, name)
+		if err == nil && image != nil {
+			err = records.record(name, image.Id, nil)
+		}
+		if err == nil {
+			err = records.end(name, true)
+		}
+		if err != nil {
+			return fmt.Errorf("image %s, whose pull was interrupted: %w", name, err)
+		}
+	}
+	return nil
 }

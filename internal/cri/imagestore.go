@@ -171,6 +171,7 @@ func (r *Runtime) lookAtImages(ctx context.Context) error {
 func (r *Runtime) unusedImages(ctx context.Context) ([]unused, error) {
 	ctx, cancel := r.ask(ctx)
 	defer cancel()
+	began := time.Now()
 	images, err := r.cri.images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
@@ -178,6 +179,9 @@ func (r *Runtime) unusedImages(ctx context.Context) ([]unused, error) {
 	containers, err := r.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", err)
+	}
+	if err := r.records.keep(images.Images, began); err != nil {
+		return nil, fmt.Errorf("forget who pulled images that are gone: %w", err)
 	}
 	return r.images.take(images.Images, containers.Containers, r.cri.sandboxImage, time.Now()), nil
 }

@@ -305,6 +305,14 @@ func TestHostilePod_ReadOnlyMountsStayReadOnly(t *testing.T) {
 		}
 		pod.Spec.Containers[1].SecurityContext = &v1.SecurityContext{ReadOnlyRootFilesystem: &yes}
 		m.start(pod)
+		p, err := m.place(pod.UID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// This runc keeps them read-only by itself, newer ones do not.
+		if asked, err := p.mount(&pod.Spec.Containers[0].VolumeMounts[0], "plain", 0, nil); err != nil || !asked.Readonly {
+			t.Errorf("asked for the mount %+v, %v; want a read-only one", asked, err)
+		}
 		for _, name := range []string{"plain", "protected"} {
 			if c, err := m.run(pod, name, 0); err != nil || c.ExitCode != 0 || c.Message != "" {
 				t.Errorf("container %s wrote to %q: %+v, %v", name, c.Message, c, err)

@@ -33,6 +33,7 @@ type Runtime struct {
 	groups  *groups
 	logs    logfile.Watches
 	images  imageStore
+	records *pullRecords
 
 	stops   stops
 	pulling sync.WaitGroup
@@ -134,7 +135,7 @@ func New(options Options) (*Runtime, error) {
 		return nil, fmt.Errorf("cri: %w", err)
 	}
 	r.groups = openGroups(options.CgroupParent, r.cri.systemd, r.cri.name, options.Logger)
-	if err := errors.Join(r.load(), r.adopt()); err != nil {
+	if err := errors.Join(r.load(), r.adopt(), r.loadPullRecords()); err != nil {
 		return nil, errors.Join(fmt.Errorf("cri: %w", err), r.Close())
 	}
 	return r, nil
@@ -245,7 +246,7 @@ func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 
 // snapshot needs mu.
 func (r *Runtime) snapshot(p *pod) runtime.Pod {
-	s := runtime.Pod{Manifest: p.manifest.DeepCopy(), IPs: slices.Clone(r.addressesOf(p)), CreatedAt: p.createdAt, PlaceSince: p.placeSince}
+	s := runtime.Pod{Manifest: p.manifest.DeepCopy(), IPs: slices.Clone(r.addressesOf(p)), CreatedAt: p.createdAt, PlaceSince: p.placeSince, NoPlace: !p.sandbox.ready}
 	for _, c := range p.containers {
 		view := c.view
 		view.EarlierPlace = view.State == runtime.Exited && c.sandbox != p.sandbox.id

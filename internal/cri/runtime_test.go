@@ -65,6 +65,35 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
+// A pod whose sandbox could not be made, or has ended, is known and has no sandbox.
+func TestPod_WithoutSandbox(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	wantNoPlace := func(when string, want bool) {
+		t.Helper()
+		if p, err := n.Pod(t.Context(), pod.UID); err != nil || p.NoPlace != want {
+			t.Errorf("%s: got NoPlace %v, %v; want %v", when, p.NoPlace, err, want)
+		}
+	}
+	n.fake.change(func() { n.fake.sandboxErr = errors.New("no network") })
+	if err := n.StartPod(t.Context(), pod); err == nil {
+		t.Fatal("a pod was started without a sandbox")
+	}
+	wantNoPlace("after a failure", true)
+	n.fake.change(func() { n.fake.sandboxErr = nil })
+	n.start(pod)
+	wantNoPlace("after the start", false)
+	n.open()
+	wantNoPlace("after a restart", false)
+	n.fake.change(func() {
+		for _, s := range n.fake.sandboxes {
+			s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+		}
+	})
+	n.list()
+	wantNoPlace("after its end", true)
+}
+
 // A container runtime that starts at the same time as statusd refuses requests for a while.
 func TestNew_RuntimeThatStarts_IsWaitedFor(t *testing.T) {
 	n := &node{t: t, fake: newFake(t), dir: t.TempDir()}

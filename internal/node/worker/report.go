@@ -67,7 +67,7 @@ func sameProbed(a, b []v1.ContainerStatus) bool {
 func (p *worker) facts(s *observation, over bool) podstatus.Facts {
 	facts := podstatus.Facts{
 		Attempts:        attempts(p.shown(s.found.Containers)),
-		Sandbox:         s.known,
+		Sandbox:         s.known && !s.found.NoPlace,
 		IPs:             s.found.IPs,
 		HostIPs:         p.w.opts.HostIPs(),
 		Ended:           over,

@@ -1,12 +1,18 @@
 package worker_test
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/node/worker"
 	"github.com/statusd/statusd/internal/runtimefake"
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -56,5 +62,78 @@ func TestEphemeralContainer_WaitsWhereTheRuntimeCannotRunIt(t *testing.T) {
 			t.Errorf("got events %q, want %q", n.events.all, want)
 		}
 		n.wantPhase(pod, "a container that is refused", v1.PodRunning)
+	})
+}
+
+// statuses notes each reported status.
+type statuses struct {
+	worker.Status
+	all []v1.PodStatus
+}
+
+func (s *statuses) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (bool, error) {
+	s.all = append(s.all, status)
+	return s.Status.SetPodStatus(pod, status)
+}
+
+// sandboxes are what the reported statuses say of the sandbox and of the first container.
+func (s *statuses) sandboxes() (all []string) {
+	for i := range s.all {
+		state := "none"
+		if c := podstatus.FindCondition(s.all[i].Conditions, v1.PodReadyToStartContainers); c != nil && c.Status == v1.ConditionTrue {
+			state = "sandbox"
+		}
+		if containers := s.all[i].ContainerStatuses; len(containers) > 0 && containers[0].State.Running != nil {
+			state += " running"
+		}
+		all = append(all, state)
+	}
+	return slices.Compact(all)
+}
+
+// A pod that has its sandbox and no container yet is reported, as by a kubelet.
+func TestSandbox_IsReportedBeforeContainers(t *testing.T) {
+	seen := &statuses{}
+	story(t, func(n *node) {
+		n.update(newPod("web"))
+		if got, want := seen.sandboxes(), []string{"none", "sandbox", "sandbox running"}; !slices.Equal(got, want) {
+			t.Errorf("reported %q, want %q", got, want)
+		}
+	}, func(o *worker.Options) { seen.Status, o.Status = o.Status, seen })
+}
+
+// late knows pods whose sandboxes have failed a few times.
+type late struct {
+	*runtimefake.Runtime
+	failures int
+}
+
+func (l *late) StartPod(ctx context.Context, pod *v1.Pod) error {
+	err := l.Runtime.StartPod(ctx, pod)
+	if l.failures--; err == nil && l.failures >= 0 {
+		return errors.New("no network")
+	}
+	return err
+}
+
+func (l *late) Pod(ctx context.Context, uid types.UID) (runtime.Pod, error) {
+	found, err := l.Runtime.Pod(ctx, uid)
+	found.NoPlace = l.failures >= 0
+	return found, err
+}
+
+// A runtime may know a pod whose sandbox it could not make.
+func TestSandbox_ThatFails_IsNotReported(t *testing.T) {
+	seen := &statuses{}
+	story(t, func(n *node) {
+		pod := newPod("web")
+		n.update(pod)
+		n.sleep(time.Minute)
+		if got, want := seen.sandboxes(), []string{"none", "sandbox", "sandbox running"}; !slices.Equal(got, want) {
+			t.Errorf("reported %q, want %q", got, want)
+		}
+	}, func(o *worker.Options) {
+		seen.Status, o.Status = o.Status, seen
+		o.Runtime = &late{o.Runtime.(*runtimefake.Runtime), 3}
 	})
 }

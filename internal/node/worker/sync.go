@@ -129,11 +129,15 @@ func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now ti
 		return now // to report why
 	}
 	// A sandbox that another process has made may be from before a restart of the machine.
+	first := !p.hasSandbox && (!s.known || s.found.NoPlace)
 	if (!s.known || !p.hasSandbox) && !p.startPod(ctx, s.pod) {
 		p.sandboxFailures++
 		return now.Add(sandboxRetries.Wait(p.sandboxFailures, 0))
 	}
 	p.hasSandbox, p.sandboxFailures = true, 0
+	if first {
+		return now // to report the sandbox before its containers
+	}
 	for i, start := range starts {
 		outcome := p.start(ctx, s, start, now)
 		if outcome == startPulls && i == 0 && len(starts) == len(todo.starts) {

@@ -9,9 +9,9 @@ import (
 
 // compare updates and prints the document's table, which counts the equal states of each life.
 //
-// It stands between the lines "<!-- table -->" and "<!-- end -->"; the rest of the document is written by hand and not
+// The table stands between a line "<!-- table -->", or with the name of another block, and "<!-- end -->"; the rest of the document is written by hand and not
 // changed.
-func compare(with, doc string) error {
+func compare(with, doc, block string) error {
 	lives, err := readLives(nil)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func compare(with, doc string) error {
 	if err != nil {
 		return err
 	}
-	text, err := replaceBlock(string(data), "table", table)
+	text, err := replaceBlock(string(data), block, table)
 	if err != nil {
 		return fmt.Errorf("%s: %w", doc, err)
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 var errUsage = errors.New(`usage:
-  lives record  -agent kubelet|statusd|kubelet-statusd [-runs N] [-out DIR] [POD...]
-  lives compare [-with statusd|kubelet-statusd] [-doc FILE]
-  lives list    [-with statusd|kubelet-statusd] POD...
+  lives record  -agent kubelet|statusd|statusd-cri|kubelet-statusd [-runs N] [-out DIR] [POD...]
+  lives compare [-with statusd|statusd-cri|kubelet-statusd] [-doc FILE] [-block NAME]
+  lives list    [-with statusd|statusd-cri|kubelet-statusd] POD...
 
 Run it in test/upstream/lives. record takes the names of pods in pods/, all by default`)
 
@@ -42,8 +42,9 @@ func run(ctx context.Context, args []string) error {
 	case "compare":
 		with := flags.String("with", "statusd", "the agent that the stock kubelet is compared with")
 		doc := flags.String("doc", "../../../docs/evidence/podlives.md", "the document to renew the table of")
+		block := flags.String("block", "table", "the name of the table in the document")
 		_ = flags.Parse(args[1:])
-		return compare(*with, *doc)
+		return compare(*with, *doc, *block)
 	case "list":
 		with := flags.String("with", "statusd", "the agent that the stock kubelet is compared with")
 		_ = flags.Parse(args[1:])

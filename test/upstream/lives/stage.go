@@ -33,6 +33,9 @@ type stage struct {
 	life   life
 }
 
+// healthy is the condition in which statusd's guard says that the node's agent does its work.
+const healthy v1.NodeConditionType = "KubeletHealthy"
+
 // name is the pod's name in the API.
 func (s stage) name() string {
 	if s.life.static {
@@ -217,7 +220,11 @@ func (s stage) disquiet(ctx context.Context) error {
 		return errors.New("the node has no conditions")
 	}
 	for _, c := range node.Status.Conditions {
-		if want := c.Type == v1.NodeReady; want != (c.Status == v1.ConditionTrue) {
+		want := v1.ConditionFalse // a pressure
+		if c.Type == v1.NodeReady || c.Type == healthy {
+			want = v1.ConditionTrue
+		}
+		if c.Status != want {
 			return fmt.Errorf("the node's condition %s is %s: %s", c.Type, c.Status, c.Message)
 		}
 	}
