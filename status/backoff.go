@@ -19,7 +19,7 @@ import (
 //	                     the server answers, or serves other pods     the same; not if it has failed with this pod alone for 10 minutes;
 //	                                                                  as long as the server has asked for with regard to this pod
 //	10 s                 it waits for something on this node          a report of the pod
-//	5 s                  only details have changed                    a report that changes more, Flush
+//	5 s                  only details have changed, of many pods      a report that changes more, Flush
 //	10 s                 the same, of a pod in deletion               the same
 //	10 min               the API server does not have the pod         the pod is observed
 //	5 min                another writer keeps changing it back        a report of the pod

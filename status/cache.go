@@ -46,6 +46,8 @@ type cache struct {
 	newestAt time.Time
 	// epoch counts the detected restores of the server.
 	epoch int
+	// details bounds the writes of details that do not wait for company.
+	details *budget
 	// retired is the highest version ever removed. A pod starts above it, so that versions grow
 	// even if a pod is removed and added again, at the cost of one number.
 	retired uint64
@@ -100,6 +102,7 @@ func newCache(standalone bool, feed *feed, observer Observer, jitter func() floa
 		mirrors:    make(map[types.UID]types.UID),
 		behinds:    make(map[types.UID]behind),
 		decisions:  make(map[types.UID]decision),
+		details:    newDetailBudget(),
 		stall:      stall{reason: stallNotRunning},
 		progress:   make(chan struct{}),
 	}

@@ -9,8 +9,19 @@ import (
 	"github.com/statusd/statusd/internal/backoff"
 )
 
-// A report that changes only details waits for the pod's next report, so that one write has both, see
-// [podrules.Ownership.OnlyDetails].
+// A report that changes only details is sent at once while such reports are few. In a burst, as when many pods start, it waits for the
+// pod's next report, so that one write has both, see [podrules.Ownership.OnlyDetails].
+
+// A write of details alone takes a token, and waits without one. A pod that starts or stops on a quiet node has each state in the API;
+// the 100 pods of a burst share the tokens.
+const (
+	detailTokens = 10
+	detailsEvery = 5 * time.Second // until a token is back
+)
+
+func newDetailBudget() *budget {
+	return newBudget(1/detailsEvery.Seconds(), detailTokens, time.Time{})
+}
 
 // waitForDetails is the schedule of details of a pod.
 func waitForDetails(pod *v1.Pod) backoff.Schedule {
@@ -20,7 +31,7 @@ func waitForDetails(pod *v1.Pod) backoff.Schedule {
 	return detailBackoff
 }
 
-// waitsWithDetails puts off a write that has only details. The wait begins with the first report since the last write. A pod that is read
+// waitsWithDetails puts off a write that has only details, if there are many. The wait begins with the first report since the last write. A pod that is read
 // in this turn is written, so that no read is repeated.
 func (t *turn) waitsWithDetails(p *plan, merged *v1.PodStatus) bool {
 	withheld := merged.Phase != p.status.Phase
@@ -41,8 +52,8 @@ func (t *turn) diesWithDetails(p *plan, merged *v1.PodStatus) bool {
 	return p.fresh && p.finished && p.base.ended && len(p.pod.Finalizers) == 0 && t.m.owns.OnlyDetails(p.pod, p.base.status, merged)
 }
 
-// putOff returns how long the details of a pod wait for its next report, zero or less if they waited long enough, or if Flush waits
-// for them.
+// putOff returns how long the details of a pod wait for its next report, zero or less if details are few, if they waited long enough,
+// or if Flush waits for them.
 func (c *cache) putOff(uid types.UID, schedule backoff.Schedule, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,6 +62,9 @@ func (c *cache) putOff(uid types.UID, schedule backoff.Schedule, now time.Time) 
 		return 0
 	}
 	if e.backlog.reason != waitDetails {
+		if c.details.take(now, true) {
+			return 0
+		}
 		e.backlog.reason, e.backlog.nextTry = waitDetails, e.backlog.since.Add(schedule.Wait(1, c.jitter()))
 	}
 	return e.backlog.nextTry.Sub(now)

@@ -39,17 +39,26 @@ func (w *world) wantSandbox(pod *v1.Pod, want v1.ConditionStatus) {
 	}
 }
 
-// starting is a world with a pod that is being created, as the API knows.
+// inABurst takes the tokens of details, so that each report of details waits.
+func (w *world) inABurst() {
+	w.manager.cache.mu.Lock()
+	defer w.manager.cache.mu.Unlock()
+	w.manager.cache.details = &budget{qps: 1e-9}
+}
+
+// starting is a world in a burst, with a pod that is being created, as the API knows.
 func starting(t *testing.T, change ...func(*Options)) (*world, *v1.Pod) {
 	w, pod := newWorld(t, append(change, func(o *Options) { o.Jitter = func() float64 { return 0 } })...).runWith("web", restartNever)
+	w.inABurst()
 	w.set(pod, creating(pod, v1.ConditionFalse))
 	w.wantLog("the first report", "PATCH ns/web")
 	return w, pod
 }
 
-// inDeletion is a world with a running pod in deletion whose worker has just reported that it knows.
+// inDeletion is a world in a burst, with a running pod in deletion whose worker has just reported that it knows.
 func inDeletion(t *testing.T, change ...func(*Options)) (*world, *v1.Pod) {
 	w, pod := newWorld(t, append(change, func(o *Options) { o.Jitter = func() float64 { return 0 } })...).runWith("web", restartNever)
+	w.inABurst()
 	w.set(pod, running(pod, true))
 	w.wantLog("ready", "PATCH ns/web")
 	pod = w.deleteByUser(pod)
@@ -60,6 +69,62 @@ func inDeletion(t *testing.T, change ...func(*Options)) (*world, *v1.Pod) {
 func (w *world) deleteByUser(pod *v1.Pod) *v1.Pod {
 	w.api.Change(pod, userDeletes)
 	return w.api.Pod(pod)
+}
+
+// The API has each state of a pod that starts and stops on a quiet node.
+func TestFewDetailsAreWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, pod := newWorld(t).runWith("web", restartNever)
+		w.set(pod, creating(pod, v1.ConditionFalse))
+		w.wantLog("the first report", "PATCH ns/web")
+		w.set(pod, creating(pod, v1.ConditionTrue))
+		w.wantLog("a sandbox", "PATCH ns/web")
+		w.wantSandbox(pod, v1.ConditionTrue)
+		w.set(pod, withSandbox(running(pod, true), v1.ConditionTrue))
+		w.wantLog("running", "PATCH ns/web")
+		pod = w.deleteByUser(pod)
+		w.set(pod, withSandbox(running(pod, true), v1.ConditionTrue))
+		w.wantLog("the node knows of the deletion", "PATCH ns/web")
+		if got := w.api.Pod(pod).Status.ObservedGeneration; got != 2 {
+			t.Errorf("the API has observed generation %d, want 2", got)
+		}
+		w.wantNothingPending()
+	})
+}
+
+func TestManyDetailsShareTheTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.Jitter = func() float64 { return 0 } })
+		pods := make([]*v1.Pod, 4*detailTokens)
+		for i := range pods {
+			pods[i] = w.create(fmt.Sprint("web-", i), restartNever)
+		}
+		w.run()
+		written := func(status v1.ConditionStatus) int {
+			for _, pod := range pods {
+				w.report(pod, creating(pod, status))
+			}
+			pass(time.Millisecond)
+			defer w.api.ForgetRequests()
+			return len(w.api.Requests())
+		}
+		if got := written(v1.ConditionFalse); got != len(pods) {
+			t.Fatalf("%d first reports written, want all %d", got, len(pods))
+		}
+		if got := written(v1.ConditionTrue); got != detailTokens {
+			t.Errorf("%d sandboxes written at once, want %d", got, detailTokens)
+		}
+		pass(detailBackoff.Limit)
+		if got := len(w.api.Requests()); got != len(pods)-detailTokens {
+			t.Errorf("%d sandboxes written after their wait, want the other %d", got, len(pods)-detailTokens)
+		}
+		w.wantNothingPending()
+		w.api.ForgetRequests()
+		pass(3*detailsEvery - detailBackoff.Limit)
+		if got := written(v1.ConditionFalse); got != 3 {
+			t.Errorf("%d sandboxes written at once, want 3 for the tokens of %v", got, 3*detailsEvery)
+		}
+	})
 }
 
 // A kubelet reports the sandbox of a pod a moment before its containers.
@@ -172,6 +237,7 @@ func TestEndThatIsWithheldDoesNotWaitWithTheDetails(t *testing.T) {
 func TestDetailsOfAFinishedPodGoWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, pod := newWorld(t).runWith("web", restartNever)
+		w.inABurst()
 		w.set(pod, running(pod, true))
 		w.wantLog("ready", "PATCH ns/web")
 		pod = w.deleteByUser(pod)
@@ -374,6 +440,7 @@ func TestManagerThatAlwaysReadsPutsNothingOff(t *testing.T) {
 func TestDetailsDuringAWriteWaitOnTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, pod := newWorld(t, func(o *Options) { o.Jitter = func() float64 { return 0 } }).runWith("web", restartNever)
+		w.inABurst()
 		w.api.SetLatency(200 * time.Millisecond)
 		w.set(pod, creating(pod, v1.ConditionFalse))
 		time.Sleep(100 * time.Millisecond)
@@ -398,6 +465,7 @@ func TestDetailsThatWaitCostNoTokens(t *testing.T) {
 		pod := w.create("web", restartNever)
 		other := w.create("other", restartNever)
 		w.run()
+		w.inABurst()
 		w.set(pod, creating(pod, v1.ConditionFalse))
 		pass(10 * time.Second)
 		w.api.ForgetRequests()

@@ -98,8 +98,8 @@
 // the pod. One goroutine, the owner, takes the requests from the inbox into the queue and starts the
 // turns: the most urgent class first with a share for the others, one turn at a time per pod, as many
 // at once as increase the throughput, within the budget. A turn takes the newest version, merges it
-// with the base and sends what differs. A difference of details alone, which no client waits for, is sent with
-// the pod's next report, or after 5 s, of a pod in deletion after 10 s. A failed turn is retried with the pod's own back-off.
+// with the base and sends what differs. Differences of details alone, which no client waits for, are sent
+// at once while they are few; of many pods each is sent with the pod's next report, or after 5 s, of a pod in deletion after 10 s. A failed turn is retried with the pod's own back-off.
 //
 // # Words
 //

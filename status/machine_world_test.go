@@ -162,6 +162,9 @@ func (m *machine) start() {
 	manager, err := New(options)
 	must(err)
 	manager.cache.jitter = m.roll
+	if m.roll() < 0.5 { // as in a burst: the details of each report wait
+		manager.cache.details = &budget{qps: 1e-9}
+	}
 	m.manager = manager
 	if m.kind.Own {
 		for _, pod := range slices.Concat(m.table.All(), m.table.Mirrors()) {

@@ -7,7 +7,7 @@ import (
 )
 
 // urgency is the class of a change, the most urgent first. It decides the order in which pods
-// are served, never whether: an idle engine sends everything at once but details, see detailBackoff.
+// are served, never whether: an idle engine sends everything at once but the details of many pods, see details.go.
 type urgency uint8
 
 const (
