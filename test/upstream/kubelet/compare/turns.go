@@ -21,6 +21,9 @@ import (
 	"github.com/statusd/statusd/test/stock"
 )
 
+// known is after how long the manager knows the newest version of the server: it asks each minute.
+const known = 75 * time.Second
+
 // compareTurns runs both kubelets in turns on one node, with its pods running, and with faults of the journal in between: the
 // API's statuses of the pods must be the same under each, and true.
 func compareTurns(ctx context.Context, agents []agent) (err error) {
@@ -299,8 +302,7 @@ func damage(file string) error {
 }
 
 // restore lets a job end while the kubelet runs, then takes the API server back to a backup from before the end, and waits until the
-// server has the end again. The kubelet's watch goes on from a version that the server has not reached yet, as after the restore of a
-// backup that is some hours old.
+// server has the end again. The backup is so old that the server has not reached the newest version that the kubelet knows.
 func (t *turns) restore(job string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		data, backup := filepath.Join(t.node.API.DataDir(), "etcd"), filepath.Join(t.node.Dir(), "backup")
@@ -323,6 +325,9 @@ func (t *turns) restore(job string) func(context.Context) error {
 			return err
 		}
 		if err := t.write(ctx, 1000); err != nil {
+			return err
+		}
+		if err := campaign.Pause(ctx, known); err != nil {
 			return err
 		}
 		if err := replace(backup, data); err != nil {
