@@ -90,6 +90,66 @@ func TestStatusThatTheServerFailsWith_IsSentWithoutItsLists(t *testing.T) {
 	})
 }
 
+// A server that fails now and then, or with one pod for some seconds, does not fail with the lists of the pod: its end has exit codes.
+func TestEndThatTheServerFailsWith_HasItsExitCodes(t *testing.T) {
+	for name, before := range map[string]func(w *world, pod *v1.Pod){
+		"a running pod": func(*world, *v1.Pod) {},
+		"a pod whose lists were left out": func(w *world, pod *v1.Pod) {
+			w.set(pod, edited(running(pod, true), func(s *v1.PodStatus) { s.ContainerStatuses[0].RestartCount++ }))
+			pass(15 * time.Second)
+			if pending := w.manager.Pending(); len(pending) != 1 || len(pending[0].Refused) == 0 {
+				t.Fatalf("pending is %+v, want the containers", pending)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				pods := readyPods(w, 2)
+				pod := pods[0]
+				w.api.SetFault(func(_ context.Context, r statustest.Request) error {
+					if r.Verb == "PATCH" && r.PodName() == pod.Name && strings.Contains(string(r.Body), "containerStatuses") {
+						return apierrors.NewInternalError(errors.New("boom"))
+					}
+					return nil
+				})
+				before(w, pod)
+				w.set(pod, ended(pod, 2))
+				for i := range 30 { // the server serves the other pod
+					w.set(pods[1], running(pods[1], i%2 == 1))
+					pass(time.Second)
+					if got := w.api.Pod(pod).Status; podstatus.IsTerminal(got.Phase) {
+						t.Fatalf("after %d s the API has an end without its exit code: %+v", i+1, got)
+					}
+				}
+				w.api.SetFault(nil)
+				pass(healedWithin)
+				w.wantAgreement(pod)
+				w.wantNothingPending()
+			})
+		})
+	}
+}
+
+// A list that the server never takes does not keep an end away.
+func TestEndWhoseListsTheServerNeverTakes_IsSentWithoutThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := readyPods(w, 1)[0]
+		w.api.SetFault(func(_ context.Context, r statustest.Request) error {
+			if r.Verb == "PATCH" && strings.Contains(string(r.Body), "containerStatuses") {
+				return apierrors.NewInternalError(errors.New("boom"))
+			}
+			return nil
+		})
+		w.set(pod, ended(pod, 2))
+		pass(2 * time.Minute)
+		if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
+			t.Errorf("the API has phase %s, want Failed", got)
+		}
+	})
+}
+
 // A server that refuses the condition Ready by name has not taken the readiness: Flush does not say so, and it is tried again soon.
 func TestReadinessThatTheServerRefuses_IsNotDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -27,8 +27,13 @@ import (
 // of overruled fields.
 var refusedBackoff = backoff.Schedule{First: time.Minute, Limit: 10 * time.Minute}
 
-// suspectEvery is the number of failed attempts after which an attempt is made without the lists.
-const suspectEvery = 4
+// suspectEvery is the number of failed attempts after which an attempt is made without the lists, suspectEnd the number, reached
+// after about a minute, before which the lists of a pod that has ended are sent: a controller may act on the end as soon as the API
+// has it, and finds no exit code without the lists.
+const (
+	suspectEvery = 4
+	suspectEnd   = 12
+)
 
 // refusal has the fields of a pod that the API server refuses.
 type refusal struct {
@@ -130,7 +135,7 @@ func (t *turn) refuse(p *plan, err error, written *v1.PodStatus) bool {
 	switch {
 	case tooLarge(err):
 		fields = largestPart(written, t.leftOut)
-	case failureOf(err) == internal && (p.refusedBefore || t.alone && t.m.cache.attempts(p.uid)%suspectEvery == 0):
+	case failureOf(err) == internal && t.suspects(p):
 		fields = slices.Clone(lists)
 	}
 	fields = slices.DeleteFunc(fields, func(f string) bool { return slices.Contains(t.leftOut, f) })
@@ -140,6 +145,15 @@ func (t *turn) refuse(p *plan, err error, written *v1.PodStatus) bool {
 	t.leftOut = append(t.leftOut, fields...)
 	t.refused = &refusal{fields: t.leftOut, in: &p.status, err: err}
 	return true
+}
+
+// suspects reports whether the lists of a status may be why the server has failed with the pod.
+func (t *turn) suspects(p *plan) bool {
+	attempts := t.m.cache.attempts(p.uid)
+	if p.final() && attempts < suspectEnd {
+		return false
+	}
+	return p.refusedBefore || t.alone && attempts%suspectEvery == 0
 }
 
 // lists are the parts of a status that are left out if the server fails with one of them.
