@@ -6,6 +6,7 @@
 //	compare density the same without containers, of kubelets whose runtime only pretends to run them: also CPU and memory
 //	compare turns   both kubelets take turns on one node, with running pods and a journal that is old, damaged or cannot be written:
 //	                what the API says of the pods must stay the same
+//	compare twins   two kubelets of one name: how many requests they make, and how soon the API is right when one of them ends
 //	compare ends    pods end while the API server is down, and the kubelet is killed: what it reports afterwards
 package main
 
@@ -35,7 +36,7 @@ func main() { campaign.Main("compare", run) }
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: compare starts|density|turns|ends [flags]")
+		return errors.New("usage: compare starts|density|turns|twins|ends [flags]")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	build := flags.String("build", "build", "the directory with the kubelets, and for density with kubemark-1.36.3 and kubemark-statusd-1.36.3")
@@ -83,6 +84,8 @@ func run(ctx context.Context, args []string) error {
 		return compareAll(ctx, densityHead, agents, strings.Split(*limits, ","), counts, measureDensity)
 	case "turns":
 		return compareTurns(ctx, agents)
+	case "twins":
+		return compareTwins(ctx, agents)
 	case "ends":
 		return compareEnds(ctx, agents, counts[0])
 	}

@@ -14,11 +14,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/statusd/statusd/test/campaign"
 	"github.com/statusd/statusd/test/stock"
 )
+
+// known is after how long the manager knows the newest version of the server: it asks each minute.
+const known = 75 * time.Second
 
 // compareTurns runs both kubelets in turns on one node, with its pods running, and with faults of the journal in between: the
 // API's statuses of the pods must be the same under each, and true.
@@ -78,7 +82,9 @@ func (t *turns) run(ctx context.Context) error {
 		what, kubelet string
 		// before happens while the kubelet of the turn before still runs, between after it was killed.
 		before, between func(context.Context) error
-		job             bool // one ends during the turn
+		job             bool            // one ends during the turn
+		gates           map[string]bool // the kubelet's feature gates
+		args            []string        // more of its arguments
 	}{
 		{what: "downgrade", kubelet: "stock", job: true},
 		{what: "upgrade", kubelet: "statusd", job: true},
@@ -89,8 +95,14 @@ func (t *turns) run(ctx context.Context) error {
 		{what: "journal of before", kubelet: "statusd", between: func(context.Context) error { return os.WriteFile(journal, old, 0o600) }, job: true},
 		{what: "empty file in the place of the journal", kubelet: "statusd", between: func(context.Context) error { return os.Truncate(journal, 0) }, job: true},
 		{what: "full disk", kubelet: "statusd", between: t.fill, job: true},
+		{what: "read-only disk", kubelet: "statusd", between: t.protect, job: true},
+		{what: "without the condition of the sandbox", kubelet: "statusd", job: true, gates: map[string]bool{"PodReadyToStartContainersCondition": false}},
+		{what: "another root directory", kubelet: "statusd", job: true, args: []string{"--root-dir", filepath.Join(t.node.Dir(), "disk", "moved")}},
+		{what: "the root directory of before", kubelet: "statusd", job: true},
+		{what: "restart after the API server was restored from a backup", kubelet: "statusd", before: t.restore("kept-3"), job: true},
 		{what: "downgrade in the end", kubelet: "stock", job: true},
 	} {
+		t.node.Kubelet.FeatureGates, t.node.Kubelet.Args = turn.gates, turn.args
 		if err := t.take(ctx, turn.what, turn.kubelet, turn.before, turn.between, turn.job); err != nil {
 			return fmt.Errorf("%s: %w", turn.what, err)
 		}
@@ -113,7 +125,7 @@ func (t *turns) begin(ctx context.Context) error {
 	probed := t.pod("probed", "sleep 100000 & wait")
 	probed.Spec.Containers[0].ReadinessProbe = &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"/bin/true"}}}, PeriodSeconds: 2, TimeoutSeconds: 30}
 	pods := []*v1.Pod{again, probed}
-	for _, name := range []string{"kept-1", "kept-2"} {
+	for _, name := range []string{"kept-1", "kept-2", "kept-3"} {
 		pods = append(pods, t.job(name))
 	}
 	t.want = map[string]string{"static-" + t.node.Name: ""}
@@ -259,6 +271,21 @@ func factsOf(pod *v1.Pod) string {
 	return text
 }
 
+// protect makes the disk of fill read-only.
+func (t *turns) protect(ctx context.Context) error {
+	return t.mount(ctx, "-o", "remount,ro", filepath.Join(t.node.Kubelet.Root(), "statusd"))
+}
+
+// mount runs the command of this name on the node.
+func (t *turns) mount(ctx context.Context, args ...string) error {
+	node := "--mount=" + filepath.Join(filepath.Dir(t.node.Root()), "ns", "mnt")
+	output, err := exec.CommandContext(ctx, "nsenter", append([]string{node, "mount"}, args...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("mount: %w: %s", err, output)
+	}
+	return nil
+}
+
 // damage changes bytes in the middle of a file, and in the copy that is kept beside it.
 func damage(file string) error {
 	for _, name := range []string{file, file + ".good"} {
@@ -274,13 +301,62 @@ func damage(file string) error {
 	return nil
 }
 
+// restore lets a job end while the kubelet runs, then takes the API server back to a backup from before the end, and waits until the
+// server has the end again. The backup is so old that the server has not reached the newest version that the kubelet knows.
+func (t *turns) restore(job string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		data, backup := filepath.Join(t.node.API.DataDir(), "etcd"), filepath.Join(t.node.Dir(), "backup")
+		replace := func(from, to string) error {
+			if err := t.node.API.Kill(); err != nil {
+				return err
+			}
+			if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
+				return err
+			}
+			return t.node.API.Restart(ctx)
+		}
+		if err := replace(data, backup); err != nil {
+			return err
+		}
+		if err := t.end(job); err != nil {
+			return err
+		}
+		if err := stock.Await(ctx, func() error { return t.compare(ctx) }); err != nil {
+			return err
+		}
+		if err := t.write(ctx, 1000); err != nil {
+			return err
+		}
+		if err := campaign.Pause(ctx, known); err != nil {
+			return err
+		}
+		if err := replace(backup, data); err != nil {
+			return err
+		}
+		return stock.Await(ctx, func() error { return t.compare(ctx) })
+	}
+}
+
+// write changes the API server's data as often.
+func (t *turns) write(ctx context.Context, times int) error {
+	maps := t.node.Admin().CoreV1().ConfigMaps(metav1.NamespaceDefault)
+	if _, err := maps.Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	for i := range times {
+		change := fmt.Appendf(nil, `{"data":{"number":"%d"}}`, i)
+		if _, err := maps.Patch(ctx, "other", types.MergePatchType, change, metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // fill puts a small disk in the place of the directory of journal and history, and fills it.
 func (t *turns) fill(ctx context.Context) error {
 	dir := filepath.Join(t.node.Kubelet.Root(), "statusd")
-	output, err := exec.CommandContext(ctx, "nsenter", "--mount="+filepath.Join(filepath.Dir(t.node.Root()), "ns", "mnt"),
-		"mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", dir).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("mount: %w: %s", err, output)
+	if err := t.mount(ctx, "-t", "tmpfs", "-o", "size=64k", "tmpfs", dir); err != nil {
+		return err
 	}
 	for i := 0; ; i++ {
 		if err := os.WriteFile(filepath.Join(t.node.Root(), dir, fmt.Sprintf("filler-%d", i)), make([]byte, os.Getpagesize()), 0o600); err != nil {
