@@ -77,7 +77,7 @@ func adviceForSandbox(message string) *Next {
 var creationRemedies = []remedy{
 	{[]string{"memory limit too low", "container init was oom-killed"}, "raise the memory limit: it is too low to start the container"},
 	{[]string{"are you trying to mount a directory onto a file", "not a directory"}, "correct mountPath and subPath: one is a file where the other is a directory"},
-	{[]string{"no command specified"}, "set command: the image has none"},
+	{[]string{"no command specified"}, "set command: the image has no command"},
 	{[]string{"is reserved for"}, "check the runtime and the disk of the node: an earlier try to create the container has not ended"},
 	{[]string{"context deadline exceeded"}, "check the runtime and the disk of the node: the runtime does not answer in time"},
 	{[]string{"exec format error"}, "use an image for the node's architecture; a script needs a first line such as #!/bin/sh"},

@@ -177,7 +177,7 @@ func adviceByAnswer(c Cause, kind string) string {
 	case strings.Contains(said, "connection refused"), strings.Contains(said, "failed to connect service"):
 		return "check that the container listens on the port that is probed"
 	case strings.Contains(said, "dial tcp") && strings.Contains(said, "i/o timeout"):
-		return "check that the container accepts connections at the pod's address, and that no network policy or firewall drops those of the node"
+		return "check that the container accepts connections at the pod's address, and that no network policy or firewall drops connections of the node"
 	case strings.Contains(said, "deadline exceeded"), strings.Contains(said, "timeout"), strings.Contains(said, "timed out"):
 		return "find out why the container answers slowly, or raise timeoutSeconds"
 	case strings.Contains(said, "grpc health protocol"):

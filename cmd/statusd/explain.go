@@ -40,7 +40,7 @@ func newExplain(plugin bool) *cobra.Command {
 		Long: "Explain why a pod is in its state, since when, and what would change the state, with the end of the log of the run that failed.\n\n" +
 			"The statusd of this machine is asked first: it knows probes, hooks and delivery. For pods of other nodes, explain reads\n" +
 			"the pod, its warnings, its log and the lease of its node from the API server. TYPE is pod, deployment, replicaset,\n" +
-			"statefulset, daemonset, job or cronjob; for a workload without pods the answer is why it has none. The beginning of\n" +
+			"statefulset, daemonset, job or cronjob; for a workload without pods, explain says why no pod exists. The beginning of\n" +
 			"a name suffices if only one pod has that name. With -f, pods are read from a file and nothing else is asked.\n\n" +
 			"--watch explains each change until the object is Ready or has succeeded (exit code 0), or has failed for good (1);\n" +
 			"the exit code is 6 after an interrupt or --timeout, and 3 if the object does not exist.\n" +

@@ -185,7 +185,7 @@ func restartLines(r *guard.Report, now time.Time) (lines []string) {
 		lines = append(lines, "What to do: "+r.Do)
 	}
 	if r.Withheld != "" {
-		lines = append(lines, "It is not restarted: "+r.Withheld)
+		lines = append(lines, "Restart withheld: "+r.Withheld)
 	}
 	if r.Maintenance.After(now) {
 		lines = append(lines, "Maintenance: nothing is restarted until "+timeOfDay(r.Maintenance)+".")

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/statusd/statusd/internal/queryapi"
+	"github.com/statusd/statusd/internal/text"
 	"github.com/statusd/statusd/internal/view"
 )
 
@@ -71,7 +71,7 @@ func printHistory(out io.Writer, o *output, records []view.Record) error {
 		if o.format == "wide" {
 			accepted := ""
 			if r.Accepted != nil {
-				accepted = "+" + r.Accepted.Sub(r.Observed).Round(time.Millisecond).String()
+				accepted = "+" + text.Took(r.Accepted.Sub(r.Observed))
 			}
 			cells = append(cells, cell{accepted, ""}, cell{r.Message, ""})
 		}

@@ -190,7 +190,7 @@ func (w *world) clock() []finding {
 	return []finding{{
 		Difference: Difference{Kind: ClockSkew, Since: w.ClockAt, Certainty: Certain,
 			Message:  fmt.Sprintf("The clock of node %s is %s %s the API server's: times in statuses, events and leases are not true, and certificates may be refused.", w.Node, text.Span(apart.Abs()), relation),
-			Evidence: []Evidence{{Side: SideAPI, At: w.ClockAt, From: w.APIAnswer.From, Text: fmt.Sprintf("clock %s from this machine's, known to %s", apart.Round(time.Millisecond), w.ClockError.Round(time.Millisecond))}},
+			Evidence: []Evidence{{Side: SideAPI, At: w.ClockAt, From: w.APIAnswer.From, Text: fmt.Sprintf("its clock and the clock of this machine differ by %s, known to %s", text.Took(apart.Abs()), text.Took(w.ClockError))}},
 			Do:       "Check time synchronization (chrony, systemd-timesyncd) on the node and on the server."},
 		stamp: w.ClockAt,
 	}}

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/version"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/internal/nodeclient"
+	"github.com/statusd/statusd/internal/text"
 	"github.com/statusd/statusd/internal/unixsocket"
 )
 
@@ -148,7 +148,7 @@ func (e *examination) state() {
 		return
 	}
 	free := int64(disk.Bavail) * disk.Frsize
-	found := fmt.Sprintf("%s: %s free, a synced write took %s", dir, resource.NewQuantity(free>>20<<20, resource.BinarySI), took.Round(100*time.Microsecond))
+	found := fmt.Sprintf("%s: %s free, a synced write took %s", dir, text.Bytes(uint64(max(free, 0))), text.Took(took))
 	switch {
 	case free < enoughSpace:
 		e.add(check, Warning, found, "make room: less than 100Mi is left for journal and history")

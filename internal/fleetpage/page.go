@@ -18,6 +18,7 @@ import (
 
 	"github.com/statusd/statusd/internal/localhost"
 	"github.com/statusd/statusd/internal/queryapi"
+	"github.com/statusd/statusd/internal/text"
 	"github.com/statusd/statusd/internal/view"
 	"github.com/statusd/statusd/internal/web"
 	"github.com/statusd/statusd/node/fleet"
@@ -180,7 +181,7 @@ func (p *Page) rows(search string) []row {
 			one.Message, one.trouble = ready.Message, true
 		}
 		if renewed := n.Keeper().LeaseRenewed(); !renewed.IsZero() {
-			one.Lease = time.Since(renewed).Round(time.Second).String() + " ago"
+			one.Lease = text.Span(time.Since(renewed)) + " ago"
 		}
 		for _, pod := range pods[n.Name()] {
 			one.Pods++

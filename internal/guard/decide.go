@@ -3,6 +3,8 @@ package guard
 import (
 	"fmt"
 	"time"
+
+	"github.com/statusd/statusd/internal/text"
 )
 
 // Policy is when the guard restarts the kubelet.
@@ -188,15 +190,15 @@ func earliest(target Target, p Policy, h History, now time.Time) (next time.Time
 	}
 	if n := len(recent); n > 0 {
 		pause := p.pause(n)
-		later(recent[n-1].At.Add(pause), "the pause after %d restarts within an hour is %s", n, seconds(pause))
+		later(recent[n-1].At.Add(pause), "the pause after %d restarts within an hour is %s", n, text.Took(pause))
 	}
 	if n := len(recent); n > 0 && target == TargetRuntime {
 		alone := max(p.CoolDown, runtimeGrace)
-		later(recent[n-1].At.Add(alone), "it was restarted at %s and gets %s to recover", recent[n-1].At.UTC().Format(time.RFC3339), seconds(alone))
+		later(recent[n-1].At.Add(alone), "it was restarted at %s and gets %s to recover", recent[n-1].At.UTC().Format(time.RFC3339), text.Took(alone))
 	}
 	if process := h.Process; target == TargetKubelet && process.Known && process.Value.startKnown(now) {
 		later(process.Value.Started.Add(p.CoolDown), "it started at %s and gets %s to recover",
-			process.Value.Started.UTC().Format(time.RFC3339), seconds(p.CoolDown))
+			process.Value.Started.UTC().Format(time.RFC3339), text.Took(p.CoolDown))
 	}
 	return next, why
 }

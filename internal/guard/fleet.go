@@ -64,7 +64,7 @@ func (g *Guard) admitted(ctx context.Context, reason string) error {
 		g.slot = true
 		g.mu.Unlock()
 	case alone && ofThisMachine(reason):
-		g.log.Warn("the bound of restarts in the cluster is not known, restarting for a reason of this machine", "reason", reason, "err", err)
+		g.log.Warn("restarts of other nodes cannot be counted; restarting, because the reason is on this machine", "reason", reason, "err", err)
 		return nil
 	case !errors.Is(err, ErrFleetBusy):
 		err = fmt.Errorf("how many other nodes restart their kubelets is not known: %w", err)

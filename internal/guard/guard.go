@@ -147,7 +147,7 @@ func (g *Guard) watch(ctx context.Context, w Watcher) {
 			attempt = 1
 		}
 		if attempt == 1 {
-			g.log.Warn("changes of the service are not reported, it is looked at every few seconds", "service", g.o.Kubelet.Name(), "err", err)
+			g.log.Warn("watch of the service failed; polling", "service", g.o.Kubelet.Name(), "err", err)
 		}
 		if !backoff.Sleep(ctx, watchRetries.Random(attempt)) {
 			return
@@ -272,7 +272,7 @@ func (g *Guard) Maintenance(until time.Time) error {
 		g.report.Maintenance = time.Time{}
 	}
 	g.mu.Unlock()
-	g.log.Info("maintenance", "until", until)
+	g.log.Info("maintenance changed", "until", until)
 	wake.Up(g.news)
 	g.o.Changed()
 	return g.save()

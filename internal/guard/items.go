@@ -24,7 +24,7 @@ func Items(e Evidence, now time.Time) []Item {
 		item("lease", e.Lease, func(l Lease) (bool, string) { return leaseWords(l, now) }),
 		item("pleg", e.PLEG, func(p PLEG) (bool, string) { return plegWords(p, now) }),
 		item("operations", e.Operations, func(o Operations) (bool, string) {
-			return 2*o.Errors <= o.Count, fmt.Sprintf("%d requests to the runtime, %d failed, %s in the mean", o.Count, o.Errors, o.Mean.Round(time.Microsecond))
+			return 2*o.Errors <= o.Count, fmt.Sprintf("%d requests to the runtime, %d failed, %s in the mean", o.Count, o.Errors, text.Took(o.Mean))
 		}),
 		item("runtime", e.Runtime, answerWords),
 		item("lists", e.Lists, answerWords),
@@ -67,11 +67,11 @@ func item[T any](name string, f Fact[T], words func(T) (bool, string)) Item {
 }
 
 func answerWords(a Answer) (bool, string) {
-	text := a.Text
-	if text == "" && a.OK {
-		text = "ok"
+	said := a.Text
+	if said == "" && a.OK {
+		said = "ok"
 	}
-	return a.OK, fmt.Sprintf("%s (%s)", text, a.Took.Round(time.Millisecond))
+	return a.OK, fmt.Sprintf("%s (%s)", said, text.Took(a.Took))
 }
 
 func processWords(p Process) (bool, string) {
@@ -94,22 +94,22 @@ func processWords(p Process) (bool, string) {
 
 func leaseWords(l Lease, now time.Time) (bool, string) {
 	if !l.Exists {
-		return false, "the node has none"
+		return false, "the node has no lease"
 	}
 	duration := l.Duration
 	if duration <= 0 {
 		duration = leaseDuration
 	}
 	age := now.Sub(l.Renewed)
-	return age <= duration, "renewed " + seconds(age) + " ago, counts for " + seconds(duration)
+	return age <= duration, "renewed " + text.Took(age) + " ago, counts for " + text.Took(duration)
 }
 
 func plegWords(p PLEG, now time.Time) (bool, string) {
 	if p.LastSeen.IsZero() {
-		return true, "a relist takes " + seconds(p.Relist)
+		return true, "a relist takes " + text.Took(p.Relist)
 	}
 	age := now.Sub(p.LastSeen)
-	return age <= max(p.Bound, plegBound) && p.Relist <= relistBound, fmt.Sprintf("a relist takes %s, the last one began %s ago", seconds(p.Relist), seconds(age))
+	return age <= max(p.Bound, plegBound) && p.Relist <= relistBound, fmt.Sprintf("a relist takes %s, the last one began %s ago", text.Took(p.Relist), text.Took(age))
 }
 
 func diskWords(d Disk) (bool, string) {

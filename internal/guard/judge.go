@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/statusd/statusd/internal/text"
 )
 
 // Judge makes a verdict from the evidence of one look and the state of earlier looks. It is a pure
@@ -51,7 +53,7 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 	}
 	v.Helps, v.Do = s.advise(v)
 	if v.Helps && isStarting(e, now) && !s.deadProcess() { // what counts is about the process before it
-		v.Helps, v.Do = false, "give it time: it has started "+seconds(now.Sub(e.Process.Value.Started))+" ago"
+		v.Helps, v.Do = false, "give it time: it has started "+text.Took(now.Sub(e.Process.Value.Started))+" ago"
 	}
 	s.Health, s.Since = v.Health, v.Since
 	return v, s
@@ -138,7 +140,7 @@ func renewed(e Evidence, now time.Time) bool {
 func registered(e Evidence) bool { return !e.Lease.Known || e.Lease.Value.Exists }
 
 func startingWords(e Evidence, now time.Time) string {
-	text := "it has started " + seconds(now.Sub(e.Process.Value.Started)) + " ago"
+	text := "it has started " + text.Took(now.Sub(e.Process.Value.Started)) + " ago"
 	if !registered(e) {
 		text += ", and the node has no lease yet"
 	}

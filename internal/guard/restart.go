@@ -115,7 +115,7 @@ func (g *Guard) keep(ctx context.Context, r Restart) (dir, problem string) {
 	default: // it hangs
 	}
 	if err != nil {
-		g.log.Warn("evidence not kept as a whole, the restart goes on", "err", err)
+		g.log.Warn("evidence incomplete, restarting anyway", "err", err)
 		problem = err.Error()
 	}
 	return dir, problem
@@ -180,7 +180,7 @@ func (g *Guard) restarted(r Restart, name string, err error) {
 		message += "; evidence in " + r.Evidence
 	}
 	if r.EvidenceErr != "" {
-		message += "; evidence not kept as a whole: " + r.EvidenceErr
+		message += "; evidence incomplete: " + r.EvidenceErr
 	}
 	record.Message = message
 	g.metrics.restarts.WithLabelValues(r.Reason, result).Inc()

@@ -177,12 +177,12 @@ func observeProcess(l look, e Evidence, s *State, now time.Time) {
 func observeLoop(l look, e Evidence, s *State, now time.Time) {
 	p := e.Process.Value
 	if n := len(s.Vain); n >= loopStarts {
-		l.add(CrashLooping, e.Process.At, true, "the guard has started it %d times within %s, and each time it ended before it answered%s", n, seconds(loopWindow), ending(p))
+		l.add(CrashLooping, e.Process.At, true, "the guard has started it %d times within %s, and each time it ended before it answered%s", n, text.Took(loopWindow), ending(p))
 		return
 	}
 	recent := s.startsSince(now.Add(-loopWindow))
 	settled := p.Exists && !p.Started.IsZero() && now.Sub(p.Started) > loopWindow/loopStarts
-	l.add(CrashLooping, e.Process.At, recent >= loopStarts && !settled, "%d starts within %s that the guard did not make%s", recent, seconds(loopWindow), ending(p))
+	l.add(CrashLooping, e.Process.At, recent >= loopStarts && !settled, "%d starts within %s that the guard did not make%s", recent, text.Took(loopWindow), ending(p))
 }
 
 // ending is how the last process ended, in words.
@@ -236,8 +236,8 @@ func observeLease(l look, e Evidence, s *State, now time.Time) {
 		duration = leaseDuration
 	}
 	late := s.leaseAge(e, now)
-	l.add(LeaseStale, e.Lease.At, late > duration, "the lease was last renewed %s ago and counts for %s", seconds(late), seconds(duration))
-	l.add(LeaseLate, e.Lease.At, late > duration*5/8, "the lease was last renewed %s ago, though it is renewed every %s", seconds(late), seconds(duration/4))
+	l.add(LeaseStale, e.Lease.At, late > duration, "the lease was last renewed %s ago and counts for %s", text.Took(late), text.Took(duration))
+	l.add(LeaseLate, e.Lease.At, late > duration*5/8, "the lease was last renewed %s ago, though it is renewed every %s", text.Took(late), text.Took(duration/4))
 }
 
 // leaseAge is how long the kubelet has had the opportunity to renew its lease and has not: the API
@@ -261,9 +261,9 @@ func observeWork(l look, e Evidence, now time.Time) {
 	if p := e.PLEG; p.Known {
 		if !p.Value.LastSeen.IsZero() {
 			age := now.Sub(p.Value.LastSeen)
-			l.add(PLEGStale, p.At, age > max(p.Value.Bound, plegBound), "the last relist of containers began %s ago", seconds(age))
+			l.add(PLEGStale, p.At, age > max(p.Value.Bound, plegBound), "the last relist of containers began %s ago", text.Took(age))
 		}
-		l.add(PLEGSlow, p.At, p.Value.Relist > relistBound, "a relist of containers takes %s", seconds(p.Value.Relist))
+		l.add(PLEGSlow, p.At, p.Value.Relist > relistBound, "a relist of containers takes %s", text.Took(p.Value.Relist))
 	}
 	if o := e.Operations; o.Known && o.Value.Count >= operationsFloor {
 		l.add(RuntimeErrors, o.At, 2*o.Value.Errors > o.Value.Count, "%d of the kubelet's last %d requests to the runtime failed", o.Value.Errors, o.Value.Count)
@@ -277,9 +277,9 @@ func observeWork(l look, e Evidence, now time.Time) {
 	if b := e.Behind; b.Known {
 		v := b.Value
 		l.add(StatusBehind, b.At, v.APIBehindKubelet > 0 && v.APIBehindKubeletOldest > behindBound,
-			"%d statuses are not in the API, the oldest for %s", v.APIBehindKubelet, seconds(v.APIBehindKubeletOldest))
+			"%d statuses are not in the API, the oldest for %s", v.APIBehindKubelet, text.Took(v.APIBehindKubeletOldest))
 		l.add(SyncBehind, b.At, v.KubeletBehindRuntime > 0 && v.KubeletBehindRuntimeOldest > behindBound,
-			"%d containers have changed without the kubelet noticing, the oldest %s ago", v.KubeletBehindRuntime, seconds(v.KubeletBehindRuntimeOldest))
+			"%d containers have changed without the kubelet noticing, the oldest %s ago", v.KubeletBehindRuntime, text.Took(v.KubeletBehindRuntimeOldest))
 	}
 }
 
@@ -325,11 +325,4 @@ func observeWrites(l look, e Evidence, s *State) {
 	case e.Lease.Known && e.Lease.Value.Seen.After(s.Signs[WritesRefused].Last): // no dry run is tried any more
 		l.add(WritesRefused, e.Lease.At, false, "the lease is renewed")
 	}
-}
-
-func seconds(d time.Duration) string {
-	if 0 < d && d < time.Second {
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	}
-	return text.Span(d)
 }

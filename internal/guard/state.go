@@ -293,11 +293,11 @@ func (s *State) contradict(e Evidence, now time.Time) {
 		case !rules[code].byLease || !lease.Renewed.After(sign.Since.Add(time.Second)):
 			continue
 		case rules[code].kind == "process" && e.Process.Known && e.Process.Value.Sure, lease.Foreign:
-			sign.Beside = "its lease was renewed after that, at " + lease.Renewed.UTC().Format(time.RFC3339) + lease.writtenBy() +
+			sign.Beside = "its lease was renewed later, at " + lease.Renewed.UTC().Format(time.RFC3339) + lease.writtenBy() +
 				": another program, or another machine with the name of this node, renews it"
 			s.Signs[code] = sign
 		default:
-			sign.Contradicted = "its lease was renewed after that, at " + lease.Renewed.UTC().Format(time.RFC3339) +
+			sign.Contradicted = "its lease was renewed later, at " + lease.Renewed.UTC().Format(time.RFC3339) +
 				": does statusd run in the network and PID namespaces of the machine?"
 			s.Signs[code] = sign
 		}

@@ -52,7 +52,7 @@ func Boot(proc string) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("time of boot: %w", err)
 	}
 	if stat.BootTime == 0 {
-		return time.Time{}, fmt.Errorf("time of boot: %s/stat has none", proc)
+		return time.Time{}, fmt.Errorf("time of boot: %s/stat has no line btime", proc)
 	}
 	return time.Unix(int64(stat.BootTime), 0), nil
 }

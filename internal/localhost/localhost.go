@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	lines "github.com/statusd/statusd/internal/text"
 )
 
 // maxEcho bounds how much of a request an error repeats.
@@ -56,8 +58,5 @@ func IsLoopback(host string) bool {
 
 // Short cuts a part of a request for an error message.
 func Short(text string) string {
-	if len(text) > maxEcho {
-		text = text[:maxEcho] + "…"
-	}
-	return strconv.Quote(text)
+	return strconv.Quote(lines.Cut(text, maxEcho))
 }

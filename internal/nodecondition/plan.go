@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	lines "github.com/statusd/statusd/internal/text"
 )
 
 // goal is what the own conditions of a Node should be.
@@ -77,9 +79,5 @@ const maxMessage = 1024
 
 // bounded is a message of at most maxMessage bytes, in valid UTF-8 and on one line.
 func bounded(text string) string {
-	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\n", " "), "?")
-	if len(text) <= maxMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessage-3], "") + "..."
+	return lines.Cut(strings.ReplaceAll(text, "\n", " "), maxMessage)
 }

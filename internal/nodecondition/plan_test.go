@@ -68,10 +68,10 @@ func TestPlanOfConditions(t *testing.T) {
 }
 
 func TestMessagesAreBounded(t *testing.T) {
-	if got := bounded("two\nlines\xff"); got != "two lines?" {
+	if got := bounded("two\nlines\xff"); got != "two lines\uFFFD" {
 		t.Errorf("got %q", got)
 	}
-	if got := bounded(strings.Repeat("ü", maxMessage)); len(got) > maxMessage || !strings.HasSuffix(got, "ü...") {
+	if got := bounded(strings.Repeat("ü", maxMessage)); len(got) > maxMessage || !strings.HasSuffix(got, "ü…") {
 		t.Errorf("got %d bytes that end with %q", len(got), got[len(got)-8:])
 	}
 }

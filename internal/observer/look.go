@@ -37,7 +37,7 @@ const (
 
 // changed takes that a side has something new. It returns at once.
 func (o *Observer) changed(side audit.Side, uid types.UID) {
-	o.log.Debug("news", "side", side, "uid", uid)
+	o.log.Debug("side changed", "side", side, "uid", uid)
 	o.sides.refreshAfter(side, uid)
 	wake.Up(o.news)
 }

@@ -126,7 +126,7 @@ func (o *Observer) shown() console.Process {
 		Facts: answers{o}, Audit: answers{o}, Find: o.find, Endpoints: o.endpoints(), Subject: "observer", Records: o.sideRecords(),
 		HostRoot: o.config.HostRoot, Client: o.client, Conditions: o.conditions, Events: o.events.sender, Machine: o.config.machine(), Rules: o.config.Rules, Outputs: o.config.Outputs, Known: o.known,
 		Why: map[ruleset.ActionKind]string{
-			ruleset.ActionRestartContainer: "beside a kubelet a container is not restarted: the kubelet would take it for one that crashed",
+			ruleset.ActionRestartContainer: "beside a kubelet no container is restarted: the kubelet would report the restart as a crash",
 			ruleset.ActionRestartKubelet:   "the guard is off: set guard.enabled",
 		},
 	}

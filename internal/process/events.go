@@ -13,6 +13,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/statusd/statusd/internal/text"
 )
 
 const (
@@ -130,15 +132,7 @@ func reference(pod *v1.Pod, container string) v1.ObjectReference {
 // printable is a message that the API server takes and a terminal can show, whatever a probe has
 // answered: valid UTF-8 of bounded length, without control characters other than tab and newline.
 func printable(message string) string {
-	const more = "..."
-	if len(message) > MaxEventMessage { // the rest need not be looked at
-		end := MaxEventMessage - len(more)
-		for end > 0 && !utf8.RuneStart(message[end]) {
-			end--
-		}
-		message = message[:end] + more
-	}
-	message = strings.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
@@ -146,6 +140,5 @@ func printable(message string) string {
 			return '?'
 		}
 		return r
-	}, message)
-	return message
+	}, text.Cut(message, MaxEventMessage))
 }

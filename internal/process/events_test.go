@@ -237,8 +237,8 @@ func TestMessagesOfEventsArePrintable(t *testing.T) {
 	for name, c := range map[string]struct{ message, want string }{
 		"plain":    {"Readiness probe failed: no\n\tat all", "Readiness probe failed: no\n\tat all"},
 		"terminal": {"\x1b[31mred\x00\r\a", "?[31mred???"},
-		"binary":   {"\xff\xfe\x80ok", "???ok"},
-		"long":     {strings.Repeat("é", 5000), strings.Repeat("é", 510) + "..."},
+		"binary":   {"\xff\xfe\x80ok", "?ok"},
+		"long":     {strings.Repeat("é", 5000), strings.Repeat("é", 510) + "…"},
 	} {
 		got := printable(c.message)
 		if got != c.want || !utf8.ValidString(got) || len(got) > MaxEventMessage {

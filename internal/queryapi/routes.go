@@ -66,7 +66,7 @@ func (s *Server) table() []route {
 		json("/apis/v1/pods/{namespace}/{name}", "Everything that is known of a pod: explanation, containers, history, delivery, differences, alerts.",
 			view.PodDetail{}, s.serveDetail),
 		json("/apis/v1/pods/{namespace}/{name}/log", "The end of the log of a container, without control characters and without what looks like a secret.", view.ContainerLog{}, s.serveLog,
-			parameter{"container", "Name of the container. It is required."},
+			parameter{"container", "Name of the container, required."},
 			parameter{"previous", "true: the run before the current one."}),
 		json("/apis/v1/node", "Everything that is known of the node.", view.NodeDetail{}, s.serveNode),
 		json("/apis/v1/audit", "Whether what the API reports of this node is true: the sides that were asked, and where they differ.", audit.Report{}, s.serveAudit),

@@ -14,6 +14,7 @@ import (
 	"github.com/statusd/statusd/internal/node/probe"
 	"github.com/statusd/statusd/internal/node/worker"
 	"github.com/statusd/statusd/internal/process/console"
+	"github.com/statusd/statusd/internal/text"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -74,7 +75,7 @@ func (o observed) HookStep(h worker.HookStep) {
 	r := history.Record{Observed: h.At, Kind: history.KindHook, Subject: h.Hook, Container: h.Container, To: "running"}
 	if h.Ended {
 		r.From, r.To = "running", "succeeded"
-		r.Message = "after " + h.At.Sub(h.Began).Round(time.Millisecond).String()
+		r.Message = "after " + text.Took(h.At.Sub(h.Began))
 		if h.Err != nil {
 			r.To, r.Message = "failed", r.Message+": "+h.Err.Error()
 		}

@@ -80,6 +80,21 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d s", seconds)
 }
 
+// Took says how long something took that may take less than a second: "400 µs", "12 ms", "1.3 s", and from ten seconds on as [Span] does.
+func Took(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d == 0:
+		return "0 s"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d.Round(time.Millisecond) < time.Second:
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+	case d.Round(100*time.Millisecond) < 10*time.Second:
+		return fmt.Sprintf("%.2g s", d.Seconds())
+	}
+	return Span(d)
+}
+
 func two(a int, unit string, b int, smaller string) string {
 	if b == 0 {
 		return fmt.Sprintf("%d %s", a, unit)
@@ -87,7 +102,7 @@ func two(a int, unit string, b int, smaller string) string {
 	return fmt.Sprintf("%d %s %d %s", a, unit, b, smaller)
 }
 
-// Bytes is a number of bytes with the unit that fits, at four digits: "80 MiB", "1.5 GiB".
+// Bytes is a number of bytes with the unit that fits, at three digits: "80 MiB", "1.5 GiB". The page writes the same (internal/web/page/quantity.js).
 func Bytes(n uint64) string {
 	const units = "KMGTPE"
 	if n < 1024 {
@@ -98,7 +113,10 @@ func Bytes(n uint64) string {
 		value /= 1024
 		unit++
 	}
-	return fmt.Sprintf("%.4g %ciB", value, units[unit])
+	if value >= 100 {
+		return fmt.Sprintf("%.0f %ciB", value, units[unit])
+	}
+	return fmt.Sprintf("%.3g %ciB", value, units[unit])
 }
 
 // Nearest returns the known name that is nearest to a name, empty if none is near.

@@ -23,9 +23,20 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+func TestTook_ShortTimes_KeepTwoDigits(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 s", 0: "0 s", 400 * time.Microsecond: "400 µs", 12*time.Millisecond + 400*time.Microsecond: "12 ms", 999600 * time.Microsecond: "1 s",
+		1340 * time.Millisecond: "1.3 s", 9960 * time.Millisecond: "10 s", 12340 * time.Millisecond: "12 s", 125 * time.Second: "2 min 5 s",
+	} {
+		if got := text.Took(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for n, want := range map[uint64]string{
-		0: "0 B", 1023: "1023 B", 1024: "1 KiB", 80 << 20: "80 MiB", 3 << 29: "1.5 GiB", 1<<30 - 1: "1024 MiB", math.MaxUint64: "16 EiB",
+		0: "0 B", 1023: "1023 B", 1024: "1 KiB", 80 << 20: "80 MiB", 3 << 29: "1.5 GiB", 1955 << 20: "1.91 GiB", 12643 << 10: "12.3 MiB", 1<<30 - 1: "1024 MiB", math.MaxUint64: "16 EiB",
 	} {
 		if got := text.Bytes(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)

@@ -89,7 +89,7 @@ func (c *checker) checkIsolation(path *field.Path, spec *v1.PodSpec) {
 		return
 	}
 	slices.Sort(missing)
-	c.reject(true, path.Child(missing[0]), fmt.Sprintf("a pod is a process of the machine here, in its network, PID and IPC namespaces, and this pod does not ask for that: "+
+	c.reject(true, path.Child(missing[0]), fmt.Sprintf("a pod is a process of the machine here, in its network, PID and IPC namespaces, and this pod does not ask for these namespaces: "+
 		"%s must be true, or the configuration of this node must allow pods without isolation", strings.Join(missing, ", ")))
 }
 

@@ -21,7 +21,7 @@ func (p *pod) makeVolumes() error {
 		var err error
 		switch {
 		case len(validation.IsDNS1123Label(volume.Name)) > 0:
-			err = errors.New("the name cannot be that of a directory") // the API server allows no such name
+			err = errors.New("the name cannot be used for a directory") // the API server allows no such name
 		case volume.EmptyDir != nil:
 			err = podvolume.MakeEmptyDir(p.dir.volume(volume.Name), volume.EmptyDir, p.manifest.Spec.SecurityContext)
 		case volume.HostPath != nil:

@@ -109,7 +109,7 @@ func (a *Actor) tried(t try, now time.Time) {
 func (a *Actor) undone(u *undo, err error, now time.Time) {
 	if err != nil {
 		u.next = now.Add(retries.Random(u.attempt))
-		a.log.Warn("mark of the node not taken back, will retry", "mark", u.mark, "attempt", u.attempt, "err", err)
+		a.log.Warn("removing taint or cordon failed, will retry", "mark", u.mark, "attempt", u.attempt, "err", err)
 		return
 	}
 	a.undos = slices.DeleteFunc(a.undos, func(other *undo) bool { return other == u })

@@ -114,21 +114,10 @@ func show(v ref.Val) string {
 	case types.Double:
 		return strconv.FormatFloat(float64(v), 'g', 4, 64)
 	case types.Duration:
-		return roughly(v.Duration).String()
+		return lines.Took(v.Duration)
 	case types.Timestamp:
 		return v.Time.UTC().Format(time.RFC3339)
 	default:
 		return fmt.Sprint(v.Value())
 	}
-}
-
-// roughly is a duration without what a person does not read.
-func roughly(d time.Duration) time.Duration {
-	switch {
-	case d.Abs() < time.Second:
-		return d.Round(time.Millisecond)
-	case d.Abs() < time.Minute:
-		return d.Round(100 * time.Millisecond)
-	}
-	return d.Round(time.Second)
 }

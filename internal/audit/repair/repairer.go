@@ -134,7 +134,7 @@ func (r *Repairer) try(ctx context.Context, s Step) (string, error) {
 		return d.Kind == s.Kind && d.Pod.UID == s.Pod.UID && d.Container == s.Container && d.Repair
 	})
 	if !found {
-		return "", skip("it is not so any more")
+		return "", skip("the difference is gone")
 	}
 	if s.Kind == audit.ContainerWithoutPod {
 		return r.removeContainers(ctx, s, facts)

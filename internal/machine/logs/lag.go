@@ -3,6 +3,8 @@ package logs
 import (
 	"fmt"
 	"time"
+
+	"github.com/statusd/statusd/internal/text"
 )
 
 // Reasons of problems of the reading itself.
@@ -32,7 +34,7 @@ func (s *Source) lag(b batch, now time.Time, share float64) (list []remark) {
 	}
 	switch {
 	case b.lostBytes > 0:
-		report(linesLost, "%.1f MB were removed before they were read", float64(b.lostBytes)/1e6)
+		report(linesLost, "%s were removed before they were read", text.Bytes(uint64(b.lostBytes)))
 	case b.lost > 0:
 		report(linesLost, "%d lines were gone before they were read", b.lost)
 	case b.gone:
@@ -41,7 +43,7 @@ func (s *Source) lag(b batch, now time.Time, share float64) (list []remark) {
 	switch {
 	case b.behind >= farBehind && !s.reported:
 		s.reported = true
-		report(logBehind, "%.0f MB are left to be read: it is written faster than %.0f%% of one CPU can read it", float64(b.behind)/1e6, share*100)
+		report(logBehind, "%s are left to be read: the log is written faster than %.0f%% of one CPU can read", text.Bytes(uint64(b.behind)), share*100)
 	case b.behind < farBehind/2:
 		s.reported = false
 	}

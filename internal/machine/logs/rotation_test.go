@@ -324,9 +324,9 @@ func TestAReaderThatIsBehind(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s ×%d %s", p.Reason, p.Count, p.Text))
 	}
 	want := []string{
-		"LogBehind ×1 kubelet.log: 67 MB are left to be read: it is written faster than 10% of one CPU can read it",
-		"LogLinesLost ×1 kubelet.log: 5.0 MB were removed before they were read",
-		"LogBehind ×1 kubelet.log: 201 MB are left to be read: it is written faster than 10% of one CPU can read it",
+		"LogBehind ×1 kubelet.log: 64 MiB are left to be read: the log is written faster than 10% of one CPU can read",
+		"LogLinesLost ×1 kubelet.log: 4.77 MiB were removed before they were read",
+		"LogBehind ×1 kubelet.log: 192 MiB are left to be read: the log is written faster than 10% of one CPU can read",
 		"LogLinesLost ×2 kubelet.log: the place up to which it was read is gone; reading begins with the oldest line that is there",
 	}
 	if !slices.Equal(got, want) {

@@ -26,7 +26,7 @@ const (
 
 // ManifestsOptions configure a [Manifests] source. Directory, NodeName and Handle are required.
 type ManifestsOptions struct {
-	// Directory holds the manifests. It need not exist yet.
+	// Directory holds the manifests, and need not exist yet.
 	Directory string
 	NodeName  string
 	// Handle receives the changes, one at a time.

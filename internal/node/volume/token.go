@@ -46,7 +46,7 @@ func (c *Contents) token(ctx context.Context, pod *v1.Pod, source *v1.ServiceAcc
 		return known, fmt.Errorf("failed to fetch token: %w", err)
 	}
 	if answer.Status.Token == "" {
-		return known, fmt.Errorf("failed to fetch token: the server answered without one")
+		return known, fmt.Errorf("failed to fetch token: the server answered without a token")
 	}
 	renewed := token{value: answer.Status.Token, renewAt: now.Add(renewAfter(answer))}
 	c.tokens[key] = renewed
