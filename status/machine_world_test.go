@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -205,7 +206,7 @@ func (m *machine) misbehave(_ context.Context, s statustest.Request) error {
 	if m.fault != nil {
 		err = m.fault(s, m.seq)
 	}
-	if errors.Is(err, statustest.ErrHang) {
+	if errors.Is(err, statustest.ErrHang) || err != nil && strings.Contains(err.Error(), "carries it out") {
 		m.hungUntil[s.Name] = time.Now().Add(machineTimeout)
 	}
 	delete(m.askedUntil, s.Name)
