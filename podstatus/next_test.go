@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/statusd/statusd/internal/podrules"
+	"github.com/statusd/statusd/podstatus"
 )
 
 func TestC3_C4_NextKeepsTransitionTimesOfSevenTypes(t *testing.T) {
@@ -76,6 +77,40 @@ func TestG3_ObservedGenerationNeverDecreases(t *testing.T) {
 			&v1.PodStatus{ObservedGeneration: row.incoming}, noon)
 		if got.ObservedGeneration != row.want {
 			t.Errorf("old %d, incoming %d: got %d, want %d", row.old, row.incoming, got.ObservedGeneration, row.want)
+		}
+	}
+}
+
+// A pod object may be older than the report before it: that of a watch that lags behind, or of a reporter that has kept it.
+func TestG3_ConditionsObserveNoOlderGeneration(t *testing.T) {
+	newer, older := parsePod(t, "app=main gen=2"), parsePod(t, "app=main gen=1")
+	reported := func(pod *v1.Pod, ready v1.ConditionStatus) *v1.PodStatus {
+		status := parsePhase("Running")
+		status.ContainerStatuses = parseStatuses(t, "main:running")
+		status.ContainerStatuses[0].ContainerID, status.ContainerStatuses[0].Ready = "c://main", true
+		for _, kind := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
+			status.Conditions = append(status.Conditions, podrules.Generated(pod, kind, ready))
+		}
+		return status
+	}
+	flipped, _ := podrules.WithContainerReady(older, reported(newer, v1.ConditionTrue), "c://main", false, noon)
+	unset := reported(&v1.Pod{}, v1.ConditionFalse)
+	for _, row := range []struct {
+		story string
+		got   v1.PodStatus
+		want  int64
+	}{
+		{"the API shows the end first", podrules.Merge(older, parsePhase("Failed"), reported(newer, v1.ConditionTrue), false, noon), 2},
+		{"a probe fails", flipped, 2},
+		{"terminated", podrules.Terminate(older, reported(newer, v1.ConditionTrue), nil), 2},
+		{"reported", podrules.Next(older, reported(newer, v1.ConditionTrue), reported(older, v1.ConditionFalse), noon), 2},
+		{"reported of a newer pod", podrules.Next(newer, reported(older, v1.ConditionTrue), reported(newer, v1.ConditionFalse), noon), 2},
+		{"reported without a generation", podrules.Next(older, reported(newer, v1.ConditionTrue), unset, noon), 0},
+	} {
+		for _, kind := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
+			if c := podstatus.FindCondition(row.got.Conditions, kind); c == nil || c.Status != v1.ConditionFalse || c.ObservedGeneration != row.want {
+				t.Errorf("%s: got %+v, want %s=False of generation %d", row.story, c, kind, row.want)
+			}
 		}
 	}
 }

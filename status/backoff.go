@@ -16,7 +16,8 @@ import (
 //	                                                                  its loss of readiness or end: within 1 s
 //	30 s                 its request was refused, or failed alone     a report that changes its status: within 1 s
 //	10 s                 it failed, readiness or phase differ, and
-//	                     the server answers, or serves other pods     the same; not if it has failed with this pod alone for 10 minutes;
+//	                     the server answers, or serves other pods     the same; not if it has failed with this pod alone, or found it too
+//	                                                                  large, for 10 minutes;
 //	                                                                  as long as the server has asked for with regard to this pod
 //	10 s                 it waits for something on this node          a report of the pod
 //	5 s                  only details have changed, of many pods      a report that changes more, Flush
@@ -51,7 +52,7 @@ const (
 	// graveWait is the longest wait of a pod whose readiness or phase differs in the API, while the server serves
 	// other pods. A kubelet tries every 10 s.
 	graveWait = 10 * time.Second
-	// graveFor is for how long that is so if the server answers with an internal error, for this pod alone.
+	// graveFor is for how long that is so if the server answers for this pod alone with an internal error, or that it is too large.
 	graveFor = 10 * time.Minute
 	// longestPause caps what a server may ask for: a proxy's maintenance page says
 	// Retry-After: 86400, and no status of the node would be sent for a day.

@@ -12,10 +12,10 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// A write of a phase is guarded by the resource version of the base, so that it never overwrites a
-// terminal phase that is missing in the base, see [plan.guard]. But any change of the pod changes the
+// A write is guarded by the resource version of the base, so that it overwrites neither a terminal phase that
+// is missing in the base nor a newer status, see [plan.guard]. But any change of the pod changes the
 // resource version: a writer that updates an annotation faster than the pod can be read and written
-// would block the phase for as long as it continues. After the second conflict of a turn, the status
+// would block the status for as long as it continues. After the second conflict of a turn, the status
 // is therefore sent in two parts:
 //
 //   - The rest, including readiness, needs no guard. It is sent first, so that a pod is never
@@ -37,8 +37,15 @@ type JSONPatcher interface {
 
 // contended reports whether a write has failed because others change the pod faster than it can be
 // read and written.
-func (t *turn) contended(p *plan, merged *v1.PodStatus, err error) bool {
-	return t.read && p.guard(merged) != "" && fromServer(err) && apierrors.IsConflict(err)
+func (t *turn) contended(p *plan, err error) bool {
+	return t.read && p.guard() != "" && fromServer(err) && apierrors.IsConflict(err)
+}
+
+// changesPhase reports whether a write changes the phase, or what explains it, of a pod whose phase may be final. That of a
+// static pod never is.
+func (p *plan) changesPhase(merged *v1.PodStatus) bool {
+	shown := p.base.status
+	return !p.static && (merged.Phase != shown.Phase || merged.Reason != shown.Reason || merged.Message != shown.Message)
 }
 
 // writeApart sends the status in two parts, for which no version of the pod is needed.
@@ -62,7 +69,7 @@ func (t *turn) writeApart(ctx context.Context, p *plan, couldRun bool) {
 		t.retry(p, err)
 	case patch == nil:
 		t.accepted(ctx, p, p.base, couldRun)
-	case p.guard(merged) == "": // another writer has ended the pod, and its phase stays
+	case !p.changesPhase(merged): // another writer has ended the pod, and its phase stays
 		t.again, t.urgency = true, p.urgency()
 	default:
 		t.writePhase(ctx, p, merged, patch, couldRun)
@@ -72,7 +79,9 @@ func (t *turn) writeApart(ctx context.Context, p *plan, couldRun bool) {
 // writeRest sends everything but the phase and what explains it. Its answer becomes the base.
 func (t *turn) writeRest(ctx context.Context, p *plan, merged *v1.PodStatus) error {
 	rest, shown := *merged, p.base.status
-	rest.Phase, rest.Reason, rest.Message = shown.Phase, shown.Reason, shown.Message
+	if p.changesPhase(merged) {
+		rest.Phase, rest.Reason, rest.Message = shown.Phase, shown.Reason, shown.Message
+	}
 	patch, err := t.m.owns.Patch(p.target, shown, &rest)
 	if err != nil || patch == nil {
 		return err

@@ -259,13 +259,13 @@ func (o *owner) finish(out outcome, now time.Time) {
 // answers for this pod, which then is not a probe of the server, and has not failed with this pod for long.
 func (o *owner) hurries(out *outcome, now time.Time) bool {
 	j := o.queue.jobs[out.uid]
-	if out.failure != internal {
-		j.internalSince = time.Time{}
-	} else if j.internalSince.IsZero() {
-		j.internalSince = now
+	if !out.lasting {
+		j.lastingSince = time.Time{}
+	} else if j.lastingSince.IsZero() {
+		j.lastingSince = now
 	}
 	answers := out.failure == refused || out.failure.ofEither()
-	return (answers || !o.health.failing) && (j.internalSince.IsZero() || now.Sub(j.internalSince) < graveFor)
+	return (answers || !o.health.failing) && (j.lastingSince.IsZero() || now.Sub(j.lastingSince) < graveFor)
 }
 
 // blame decides whether the server or the pod has caused a failure that either could have caused.

@@ -217,7 +217,7 @@ func (c *cache) rebase(e *entry, p *plan, answer base) (undone bool) {
 	// Each of the two may be what the server has forgotten, and only what it has may be ignored later.
 	stale := watched > answer.revision
 	if answer.revision != 0 && (p.began.revision > answer.revision || stale && watched != b.undone) {
-		b, known = behind{}, true
+		b, known, look = behind{}, true, false // the answer is of the new history itself
 		if stale {
 			b.undone = watched
 		}
@@ -252,16 +252,16 @@ func (c *cache) newestRevision() (revision, time.Time) {
 	return c.newest, c.newestAt
 }
 
-// distrust marks all pods to be read: the server was restored, and has reached this version. It
-// returns the pods.
-func (c *cache) distrust(reached revision) []types.UID {
+// distrust marks all pods to be read but the one that has been, if any: the server was restored, and has reached
+// this version. It returns the pods.
+func (c *cache) distrust(reached revision, read types.UID) []types.UID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.newest = reached
 	c.epoch++
 	var uids []types.UID
 	for uid, e := range c.entries {
-		if !e.base.known() {
+		if !e.base.known() || uid == read {
 			continue
 		}
 		b := c.behinds[uid]
@@ -272,9 +272,9 @@ func (c *cache) distrust(reached revision) []types.UID {
 	return uids
 }
 
-// historyChanged schedules reads of all pods, as background work.
-func (m *Manager) historyChanged(reached revision) {
-	uids := m.cache.distrust(reached)
+// historyChanged schedules reads of all pods, as background work, but of the one whose answer has shown that.
+func (m *Manager) historyChanged(reached revision, shownBy types.UID) {
+	uids := m.cache.distrust(reached, shownBy)
 	m.opts.Logger.Warn("the API server's resource versions have gone back, as after a restore from a backup; all pods are read", "version", uint64(reached), "pods", len(uids))
 	m.metrics.reconciles.WithLabelValues("history").Add(float64(len(uids)))
 	if m.opts.HistoryChanged != nil {
@@ -319,7 +319,7 @@ func (m *Manager) checkHistory(ctx context.Context) (next time.Time) {
 		m.metrics.requests.WithLabelValues("list", reasonOf(read.err)).Inc()
 	}
 	if read.err == nil && read.version != 0 && read.version < before {
-		m.historyChanged(read.version)
+		m.historyChanged(read.version, "")
 	}
 	return instant.Later(read.at.Add(every), time.Now().Add(time.Second))
 }

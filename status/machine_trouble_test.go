@@ -205,6 +205,8 @@ var singled = []func(s statustest.Request, seq int) error{
 		return apierrors.NewForbidden(podResource, s.PodName(), errors.New("policy"))
 	}),
 	forSome(func(statustest.Request) error { return statustest.Throttled(30) }),
+	forSome(func(statustest.Request) error { return tooLargeForProxy }),
+	forSome(func(statustest.Request) error { return tooLargeForServer }),
 }
 
 // flap is a node whose lease is late again and again: the node lifecycle controller takes the readiness of

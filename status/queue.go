@@ -74,8 +74,8 @@ type job struct {
 	throttled time.Time
 	// grave: readiness or phase in the API differ from the node's.
 	grave bool
-	// internalSince is since when the server has failed with this pod alone, or zero.
-	internalSince time.Time
+	// lastingSince is since when the server has failed with this pod alone, or found it too large, or zero.
+	lastingSince time.Time
 	// deletes: only the deletion of the pod is outstanding. Neither observations nor idle capacity
 	// make the deletion be tried more often: a webhook may deny it for long.
 	deletes bool

@@ -39,8 +39,8 @@ func TestDriftThatWasNotObservedIsRepairedByTheFullPass(t *testing.T) {
 	})
 }
 
-// A write on top of a change that was not observed yet repeats what the base had and the
-// API has no more, also what comparing statuses leaves out: the generation of a condition.
+// A write over a change that was not observed yet is refused, and made again over what the API has: it has
+// what comparing statuses leaves out, too, the generation of a condition.
 func TestAWriteOverAnUnseenChangeIsCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, pod := newWorld(t).runWith("web")
@@ -62,7 +62,7 @@ func TestAWriteOverAnUnseenChangeIsCompleted(t *testing.T) {
 			status.Conditions[i].Status = v1.ConditionFalse
 		}
 		w.set(pod, status)
-		w.wantLog("the second write completes the first", "PATCH ns/web", "PATCH ns/web")
+		w.wantLog("the second write has all", "PATCH ns/web", "GET ns/web", "PATCH ns/web")
 		for _, c := range w.api.Pod(pod).Status.Conditions {
 			if c.ObservedGeneration != 7 || c.Status != v1.ConditionFalse {
 				t.Errorf("the API has %+v, want False as of generation 7", c)

@@ -466,7 +466,7 @@ func TestTurnPlannedBeforeARestore_LeavesTheReadDue(t *testing.T) {
 		if !ok {
 			t.Fatal("no plan for the pod")
 		}
-		w.manager.cache.distrust(1)
+		w.manager.cache.distrust(1, "")
 		w.manager.cache.accept(planned, planned.base, false)
 		if next, _, _ := w.manager.newPlan(pod.UID, time.Now()); !next.look {
 			t.Error("the next turn does not read the pod")

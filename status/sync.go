@@ -37,8 +37,9 @@ type outcome struct {
 	// to be written, by the fault of the pod alone.
 	deletes bool
 	refusal bool
-	// grave: readiness or phase in the API are not those of the node.
-	grave bool
+	// grave: readiness or phase in the API are not those of the node. Lasting: the request failed for a reason that
+	// another try of the same pod rarely removes.
+	grave, lasting bool
 	// asked is how long the server has asked for a pause with regard to this pod only.
 	asked time.Duration
 }
@@ -149,7 +150,7 @@ func (t *turn) rebase(p *plan, pod *v1.Pod) {
 	p.base.status = pod.Status.DeepCopy() // and not the whole pod with it
 	// What was read is the newest there is, also for later turns if this one's write fails.
 	if t.m.cache.keepBase(p, p.base) {
-		t.m.historyChanged(p.base.revision)
+		t.m.historyChanged(p.base.revision, p.uid)
 	}
 	p.began = p.base
 }
@@ -186,7 +187,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 			return false
 		case contradicts(err) && !t.read:
 			return true
-		case t.contended(p, merged, err):
+		case t.contended(p, err):
 			t.writeApart(ctx, p, couldRun)
 			return false
 		case !contradicts(err) && t.refuse(p, err, merged):
@@ -212,7 +213,7 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 	for _, field := range t.leftOut {
 		leaveOut(&merged, p.base.status, field)
 	}
-	patch, err := t.m.owns.PatchAt(p.target, p.guard(&merged), p.base.status, &merged)
+	patch, err := t.m.owns.PatchAt(p.target, p.guard(), p.base.status, &merged)
 	if patch != nil && p.decision.holds(p.version, couldRun, time.Now()) && !t.m.owns.NeedsReconcile(p.pod, p.base.status, p.decision.status) {
 		patch, t.decision = nil, p.decision
 	}
@@ -222,13 +223,11 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 	return &merged, patch, err
 }
 
-// guard is the resource version that the API's pod must still have for a write to be taken, ""
-// if any will do. A phase, and what explains it, is not written over one that the base does not
-// show: it may be terminal, and then nothing could bring it back. Anything else that is written
-// over is put right when the watch shows it, and a static pod has no phase that is final.
-func (p *plan) guard(merged *v1.PodStatus) string {
-	shown := p.base.status
-	if p.static || p.base.revision == 0 || merged.Phase == shown.Phase && merged.Reason == shown.Reason && merged.Message == shown.Message {
+// guard is the resource version that the API's pod must still have for a write to be taken, "" if resource versions
+// cannot be compared. A write that the server carries out late, after the manager has given up waiting for the answer and a
+// newer write was stored, fails then: its version is older. And no write replaces a terminal phase that its base does not show.
+func (p *plan) guard() string {
+	if p.base.revision == 0 {
 		return ""
 	}
 	return strconv.FormatUint(uint64(p.base.revision), 10)
@@ -272,7 +271,7 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	if couldRun && podstatus.IsTerminal(p.status.Phase) && withheld {
 		// The rest of the status is there. The phase follows when the containers have stopped.
 		if m.cache.keepBase(p, api) {
-			m.historyChanged(api.revision)
+			m.historyChanged(api.revision, p.uid)
 		}
 		t.recheckLater(p, waitWithheld, withdrawal)
 		return
@@ -280,7 +279,7 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	deletable, overruled := api.ended && p.finished, t.decision.status != nil
 	if overruled && t.decision.grave && !deletable {
 		if m.cache.keepBase(p, api) {
-			m.historyChanged(api.revision)
+			m.historyChanged(api.revision, p.uid)
 		}
 		t.tryOverruledLater(p)
 		return
@@ -288,7 +287,7 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	if len(t.leftOut) > 0 && isReady(api.status) != isReady(&p.status) && !deletable && !podstatus.IsTerminal(api.status.Phase) {
 		// What the server refuses is readiness itself, or makes it differ: the version is not accepted.
 		if m.cache.keepBase(p, api) {
-			m.historyChanged(api.revision)
+			m.historyChanged(api.revision, p.uid)
 		}
 		t.tryRefusedLater(p, true)
 		return
@@ -296,7 +295,7 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	a := m.cache.accept(p, api, deletable && !t.wrote || len(t.leftOut) > 0 || overruled)
 	m.metrics.accepted(a, t.wrote)
 	if a.undone {
-		m.historyChanged(api.revision)
+		m.historyChanged(api.revision, p.uid)
 	}
 	if t.altered || a.drifted {
 		t.again, t.urgency = true, reconcileUrgency(api.status, &p.status)
@@ -375,7 +374,7 @@ func (t *turn) retryOn(schedule backoff.Schedule, p *plan, err error) {
 		m.cache.setNextTry(p.uid, time.Now().Add(t.wait))
 	}
 	t.again, t.urgency = true, p.urgency()
-	t.grave = p.base.known() && graveDifference(p.base.status, &p.status) && !tooLarge(err)
+	t.grave, t.lasting = p.base.known() && graveDifference(p.base.status, &p.status), why == internal || tooLarge(err)
 	m.metrics.retries.WithLabelValues(reasonOf(err)).Inc()
 	m.opts.Logger.Warn("status update failed, will retry", "pod", p.podName(), "uid", p.target, "version", p.version, "wait", t.wait, "err", err)
 }

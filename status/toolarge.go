@@ -10,13 +10,10 @@ import (
 )
 
 // tooLarge reports whether a write was refused because of the size of the request, or of the pod with it:
-// the server takes requests of 3 MiB, its etcd objects of 1.5 MiB by default. The refusal of etcd is a 500,
-// which only its text tells from a server that fails.
+// the server takes requests of 3 MiB, its etcd objects of 1.5 MiB by default, and a proxy before the server may take less.
+// The refusal of etcd is a 500, which only its text tells from a server that fails.
 func tooLarge(err error) bool {
-	if err == nil || !fromServer(err) {
-		return false
-	}
-	return apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsInternalError(err) &&
+	return apierrors.IsRequestEntityTooLargeError(err) || err != nil && fromServer(err) && apierrors.IsInternalError(err) &&
 		(strings.Contains(err.Error(), "etcdserver: request is too large") || strings.Contains(err.Error(), "trying to send message larger than max"))
 }
 

@@ -192,6 +192,16 @@ func Generated(pod *v1.Pod, t v1.PodConditionType, status v1.ConditionStatus) v1
 	return v1.PodCondition{Type: t, Status: status, ObservedGeneration: pod.Generation}
 }
 
+// laterGeneration returns the generation with which a condition replaces the one before it: the pod object from
+// which the condition was computed may be older than the pod that was reported last (G3). A condition without a
+// generation stays without one.
+func laterGeneration(c, before *v1.PodCondition) int64 {
+	if c.ObservedGeneration == 0 || before == nil {
+		return c.ObservedGeneration
+	}
+	return max(c.ObservedGeneration, before.ObservedGeneration)
+}
+
 // generatedFalse returns such a condition that is False for a reason.
 func generatedFalse(pod *v1.Pod, t v1.PodConditionType, reason, message string) v1.PodCondition {
 	c := Generated(pod, t, v1.ConditionFalse)

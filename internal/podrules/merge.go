@@ -99,8 +99,9 @@ func (m *conditionMerge) unready(pod *v1.Pod, phase v1.PodPhase) {
 		return
 	}
 	for _, t := range [...]v1.PodConditionType{v1.ContainersReady, v1.PodReady} {
-		c := TerminalCondition(pod, t, phase)
-		if current := LastOfType(m.result, t); current != nil && current.Status == c.Status {
+		c, current := TerminalCondition(pod, t, phase), LastOfType(m.result, t)
+		c.ObservedGeneration = laterGeneration(&c, current)
+		if current != nil && current.Status == c.Status {
 			c.LastTransitionTime = current.LastTransitionTime
 		} else {
 			c.LastTransitionTime = TransitionTime(m.api, &c, m.now)

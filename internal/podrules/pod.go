@@ -148,7 +148,9 @@ func withConditions(conditions []v1.PodCondition, first, second *v1.PodCondition
 // setCondition writes into conditions, which the caller must own.
 func setCondition(conditions []v1.PodCondition, c *v1.PodCondition) []v1.PodCondition {
 	if at := FindCondition(conditions, c.Type); at != nil {
+		observed := laterGeneration(c, at)
 		*at = *c
+		at.ObservedGeneration = observed
 		return conditions
 	}
 	return append(conditions, *c)

@@ -248,13 +248,19 @@ func (r *run) doAPI(p *nodePod, step Step) {
 			r.onServers(func(s *Server) { s.create(p.apiPod()) })
 		}
 	case "delete":
-		at := now()
+		at, first := now(), false
 		r.change(p, func(pod *v1.Pod) {
 			if pod.DeletionTimestamp == nil {
 				pod.DeletionTimestamp = new(at.Rfc3339Copy())
 				pod.DeletionGracePeriodSeconds = new(int64(30))
+				pod.Generation++
+				first = true
 			}
 		})
+		if first && !p.static {
+			p.spec = p.spec.DeepCopy()
+			p.spec.Generation++
+		}
 	case "write":
 		if edit, ok := secondWriters[step.arg(0)]; ok {
 			if step.arg(0) == "generation" && !p.static {
