@@ -217,6 +217,11 @@ func (m *machine) reportAgain(s *subject) {
 	case s.finished:
 		m.terminate(s)
 	case s.ended && !s.running:
+		m.edit(func() {
+			if _, older := m.revived[s.pod.UID]; older { // which is what the worker is told
+				m.revived[s.pod.UID] = m.reports + 1
+			}
+		})
 		m.report(s, m.lastEnd(s))
 	case s.ended:
 		m.report(s, evicted(s.pod))
