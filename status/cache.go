@@ -43,7 +43,7 @@ type cache struct {
 	unanswered map[types.UID]unanswered
 	// behinds holds the pods whose base is newer than the watch's copy.
 	behinds map[types.UID]behind
-	// newest is the highest revision seen of any pod, at newestAt.
+	// newest is the highest revision that the server had, of any pod or of its pods as a whole, at newestAt.
 	newest   revision
 	newestAt time.Time
 	// epoch counts the detected restores of the server.
