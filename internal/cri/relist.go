@@ -288,7 +288,7 @@ func (c *container) exit(s *runtimeapi.ContainerStatus, message string) {
 		v.FinishedAt = v.StartedAt
 	}
 	v.Reason = s.Reason
-	if v.Reason == "" || v.Reason == "Unknown" {
+	if v.Reason == "" {
 		v.Reason = reasonOf(s.ExitCode)
 	}
 	if s.ExitCode > 128 && s.ExitCode <= 128+64 {

@@ -94,6 +94,21 @@ func TestPod_WithoutSandbox(t *testing.T) {
 	wantNoPlace("after its end", true)
 }
 
+// The reason of a container that was lost in a reboot is the container runtime's, as with the kubelet.
+func TestUnknownEnd_KeepsItsReason(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	id := n.start(pod)
+	n.fake.change(func() {
+		n.fake.exit(bareID(id), 255)
+		n.fake.containers[bareID(id)].Reason = "Unknown"
+	})
+	n.list()
+	if c := n.only(pod.UID); c.Reason != "Unknown" || c.ExitCode != 255 {
+		t.Errorf("got %s, %d; want Unknown, 255", c.Reason, c.ExitCode)
+	}
+}
+
 // A container runtime that starts at the same time as statusd refuses requests for a while.
 func TestNew_RuntimeThatStarts_IsWaitedFor(t *testing.T) {
 	n := &node{t: t, fake: newFake(t), dir: t.TempDir()}

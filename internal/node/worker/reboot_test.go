@@ -1,13 +1,17 @@
 package worker_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/node/worker"
 	"github.com/statusd/statusd/internal/runtimefake"
+	"github.com/statusd/statusd/runtime"
 )
 
 // reboot ends the process and restarts the machine. What the API has of the pods is what
@@ -124,4 +128,76 @@ func TestAPlaceIsMadeAgainAfterAReboot(t *testing.T) {
 		}
 		n.stop()
 	})
+}
+
+// losing is a runtime whose sandboxes can end. As with a container runtime, containers are of an earlier sandbox once there is another one.
+type losing struct {
+	*runtimefake.Runtime
+	gone    bool
+	earlier map[string]bool
+	always  bool // each sandbox ends at once
+}
+
+func (l *losing) StartPod(ctx context.Context, pod *v1.Pod) error {
+	l.gone = l.always
+	return l.Runtime.StartPod(ctx, pod)
+}
+
+func (l *losing) Pod(ctx context.Context, uid types.UID) (runtime.Pod, error) {
+	found, err := l.Runtime.Pod(ctx, uid)
+	found.NoPlace = l.gone
+	for i := range found.Containers {
+		found.Containers[i].EarlierPlace = !l.gone && l.earlier[found.Containers[i].ID]
+	}
+	return found, err
+}
+
+// lose ends the sandbox with all that runs in it.
+func (l *losing) lose(t *testing.T, uid types.UID) {
+	found, err := l.Runtime.Pod(t.Context(), uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.gone, l.earlier = true, map[string]bool{}
+	for _, c := range found.Containers {
+		l.earlier[c.ID] = true
+		if c.State == runtime.Running {
+			l.Exit(c.ID, runtimefake.Exit{Code: 255, Reason: "Unknown"})
+		}
+	}
+	synctest.Wait()
+}
+
+// A sandbox that ends under a running statusd is replaced before it is decided what starts: init containers run again, as with the kubelet.
+func TestSandbox_ThatEnds_InitContainersRunAgain(t *testing.T) {
+	l := &losing{}
+	story(t, func(n *node) {
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"first": {Lives: time.Second}}))
+		pod := withInit(newPod("web"), v1.Container{Name: "first"}, sidecar("proxy"))
+		n.update(pod)
+		n.sleep(time.Minute)
+		n.wantStarts("before", "first/0", "proxy/0", "main/0")
+		l.lose(t, pod.UID)
+		n.sleep(time.Minute)
+		n.wantStarts("after", "first/0", "proxy/0", "main/0", "first/1", "proxy/1", "main/1")
+	}, func(o *worker.Options) { l.Runtime = o.Runtime.(*runtimefake.Runtime); o.Runtime = l })
+}
+
+// Sandboxes that end at once are made again with pauses.
+func TestSandbox_ThatAlwaysEnds_IsNotMadeInALoop(t *testing.T) {
+	l := &losing{gone: true, always: true}
+	story(t, func(n *node) {
+		n.update(newPod("web"))
+		n.sleep(time.Minute)
+		made := 0
+		for _, call := range n.rt.Calls() {
+			if call == "StartPod web" {
+				made++
+			}
+		}
+		if made < 5 || made > 20 {
+			t.Errorf("%d sandboxes made in a minute, want some with pauses", made)
+		}
+		n.wantStarts("without a sandbox")
+	}, func(o *worker.Options) { l.Runtime = o.Runtime.(*runtimefake.Runtime); o.Runtime = l })
 }

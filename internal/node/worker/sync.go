@@ -128,15 +128,8 @@ func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now ti
 	if len(starts) == 0 {
 		return now // to report why
 	}
-	// A sandbox that another process has made may be from before a restart of the machine.
-	first := !p.hasSandbox && (!s.known || s.found.NoPlace)
-	if (!s.known || !p.hasSandbox) && !p.startPod(ctx, s.pod) {
-		p.sandboxFailures++
-		return now.Add(sandboxRetries.Wait(p.sandboxFailures, 0))
-	}
-	p.hasSandbox, p.sandboxFailures = true, 0
-	if first {
-		return now // to report the sandbox before its containers
+	if wait, ok := p.ensureSandbox(ctx, s); !ok {
+		return now.Add(wait)
 	}
 	for i, start := range starts {
 		outcome := p.start(ctx, s, start, now)
@@ -150,7 +143,31 @@ func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now ti
 	return now
 }
 
-// condemned is the message of the event that a container is stopped.
+// ensureSandbox starts the sandbox of the pod unless it has one. Unless ok, the worker looks again after the wait: containers are started in the turn
+// after that of the sandbox, which reports the sandbox and knows which containers ran in an earlier one. A sandbox that another process has started may be
+// from before a restart of the machine.
+func (p *worker) ensureSandbox(ctx context.Context, s *observation) (wait time.Duration, ok bool) {
+	present := s.known && !s.found.NoPlace
+	if present && p.hasSandbox {
+		p.sandboxes = 0
+		return 0, true
+	}
+	if !p.startPod(ctx, s.pod) {
+		p.sandboxFailures++
+		return sandboxRetries.Wait(p.sandboxFailures, 0), false
+	}
+	p.hasSandbox, p.sandboxFailures = true, 0
+	if present {
+		return 0, true
+	}
+	p.sandboxes++
+	if p.sandboxes > 1 { // the last one has ended before a container could start
+		wait = sandboxRetries.Wait(p.sandboxes-1, 0)
+	}
+	return wait, false
+}
+
+// killMessage is the message of the event that a container is stopped.
 func killMessage(pod *v1.Pod, c *kill) string {
 	kind := "Container"
 	if !isRegular(pod, c.container.Name) {

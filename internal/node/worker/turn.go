@@ -21,6 +21,7 @@ type state struct {
 	admitted        bool
 	hasSandbox      bool                  // this process has started the sandbox
 	sandboxFailures int                   // failed tries to start the sandbox since it was last started
+	sandboxes       int                   // started since a container could last be started
 	rejectAt        time.Time             // when a rejection is reported that was put off
 	waitsFor        types.UID             // the pod whose end it waits for before it may start
 	recorded        *podstatus.Allocation // what the journal has of the pod's resources
