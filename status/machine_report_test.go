@@ -219,7 +219,7 @@ func (m *machine) reportAgain(s *subject) {
 	case s.ended && !s.running:
 		m.edit(func() {
 			if _, older := m.revived[s.pod.UID]; older { // which is what the worker is told
-				m.revived[s.pod.UID] = m.reports + 1
+				m.revived[s.pod.UID] = append(m.revived[s.pod.UID], m.reports+1)
 			}
 		})
 		m.report(s, m.lastEnd(s))
