@@ -58,10 +58,6 @@ func (d *slowDisk) SetFinal(uid types.UID, final podstatus.Final) error {
 	return d.write(func() error { return d.Journal.SetFinal(uid, final) })
 }
 
-func (d *slowDisk) DeleteFinal(uid types.UID) error {
-	return d.write(func() error { return d.Journal.DeleteFinal(uid) })
-}
-
 func (d *slowDisk) RemovePod(uid types.UID) error {
 	return d.write(func() error { return d.Journal.RemovePod(uid) })
 }

@@ -38,9 +38,11 @@ type writes struct {
 	progressed time.Time
 	// retentions are under way or wait.
 	retentions map[*retention]bool
-	// failed are the writes that failed and are to be made again, by pod, and retryAt is when.
+	// failed are the writes that failed and are to be made again, by pod. At retryAt one of them is: if it succeeds, so
+	// may the others.
 	failed  map[types.UID]*write
 	retryAt time.Time
+	probe   *write
 	// idle is closed when no write is left; nil if no caller waits for that.
 	idle chan struct{}
 }
@@ -100,7 +102,7 @@ func (w *writes) addLocked(uid types.UID, kind writeKind, perform func() error) 
 	next := &write{kind: kind, perform: perform, done: make(chan struct{})}
 	last := len(p.queue) - 1
 	switch {
-	case kind == writeOther || last == 0 || p.queue[last].kind != kind:
+	case kind == writeOther || last <= 0 || p.queue[last].kind != kind:
 		p.queue = append(p.queue, next)
 	case p.queue[last].settled: // no call waits for it
 		p.queue[last] = next
@@ -150,7 +152,9 @@ func (w *writes) work(uid types.UID, p *podWrites) {
 		w.progressed = time.Now()
 		p.queue = p.queue[1:]
 		next.settle(err)
-		if err != nil && next.lasts() && !slices.ContainsFunc(p.queue, func(x *write) bool { return next.outdatedBy(x.kind) }) {
+		if err == nil && next == w.probe {
+			w.retryAll()
+		} else if err != nil && next.lasts() && !slices.ContainsFunc(p.queue, func(x *write) bool { return next.outdatedBy(x.kind) }) {
 			w.postpone(uid, next)
 		}
 	}
@@ -174,21 +178,31 @@ func (x *write) outdatedBy(kind writeKind) bool {
 const retryEvery = 30 * time.Second
 
 func (w *writes) postpone(uid types.UID, x *write) {
-	if len(w.failed) == 0 {
-		w.failed, w.retryAt = make(map[types.UID]*write), time.Now().Add(retryEvery)
+	if w.failed == nil {
+		w.failed = make(map[types.UID]*write)
 	}
-	w.failed[uid] = x
+	w.failed[uid], w.retryAt = x, time.Now().Add(retryEvery)
 }
 
-// retry makes the writes again that have failed.
+// retry makes one of the writes again that have failed, if it is time.
 func (w *writes) retry(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now.Before(w.retryAt) {
 		return
 	}
+	for uid, x := range w.failed {
+		delete(w.failed, uid)
+		w.retryAt = now.Add(retryEvery)
+		w.probe = w.addLocked(uid, x.kind, x.perform)
+		return
+	}
+}
+
+// retryAll makes all of them again: the disk works.
+func (w *writes) retryAll() {
 	failed := w.failed
-	w.failed = nil
+	w.failed, w.probe = nil, nil
 	for uid, x := range failed {
 		w.addLocked(uid, x.kind, x.perform)
 	}
