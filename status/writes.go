@@ -91,6 +91,7 @@ func (w *writes) addLocked(uid types.UID, kind writeKind, perform func() error) 
 	}
 	if failed := w.failed[uid]; failed != nil && failed.outdatedBy(kind) {
 		delete(w.failed, uid)
+		delete(w.retentions, failed.retains)
 	}
 	p := w.pods[uid]
 	if p == nil {
@@ -152,10 +153,13 @@ func (w *writes) work(uid types.UID, p *podWrites) {
 		w.progressed = time.Now()
 		p.queue = p.queue[1:]
 		next.settle(err)
+		if err != nil && next.lasts() && !slices.ContainsFunc(p.queue, func(x *write) bool { return next.outdatedBy(x.kind) }) {
+			w.postpone(uid, next)
+			continue
+		}
+		delete(w.retentions, next.retains)
 		if err == nil && next == w.probe {
 			w.retryAll()
-		} else if err != nil && next.lasts() && !slices.ContainsFunc(p.queue, func(x *write) bool { return next.outdatedBy(x.kind) }) {
-			w.postpone(uid, next)
 		}
 	}
 	delete(w.pods, uid)
@@ -167,7 +171,9 @@ func (w *writes) work(uid types.UID, p *podWrites) {
 
 // lasts reports whether a write that fails is to be made again: otherwise a removal would leave something behind that no other
 // write removes, and an end that the API server has would not be kept.
-func (x *write) lasts() bool { return x.kind == writeFinal || x.kind == writeRemove }
+func (x *write) lasts() bool {
+	return x.kind == writeFinal || x.kind == writeRemove || x.kind == writeRetain
+}
 
 // outdatedBy reports whether a write that failed is not to be made again once there is a later one of a kind.
 func (x *write) outdatedBy(kind writeKind) bool {
@@ -194,7 +200,7 @@ func (w *writes) retry(now time.Time) {
 	for uid, x := range w.failed {
 		delete(w.failed, uid)
 		w.retryAt = now.Add(retryEvery)
-		w.probe = w.addLocked(uid, x.kind, x.perform)
+		w.probe = w.again(uid, x)
 		return
 	}
 }
@@ -204,8 +210,14 @@ func (w *writes) retryAll() {
 	failed := w.failed
 	w.failed, w.probe = nil, nil
 	for uid, x := range failed {
-		w.addLocked(uid, x.kind, x.perform)
+		w.again(uid, x)
 	}
+}
+
+func (w *writes) again(uid types.UID, x *write) *write {
+	added := w.addLocked(uid, x.kind, x.perform)
+	added.retains = x.retains
+	return added
 }
 
 func (x *write) settle(err error) {
@@ -250,11 +262,7 @@ func (w *writes) retain(keep func(types.UID) bool, perform func(keep func(types.
 	}
 	r := &retention{touched: make(map[types.UID]bool)}
 	added := w.addLocked("", writeRetain, func() error {
-		err := perform(func(uid types.UID) bool { return keep(uid) || w.touched(r, uid) })
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.retentions, r)
-		return err
+		return perform(func(uid types.UID) bool { return keep(uid) || w.touched(r, uid) })
 	})
 	delete(w.retentions, added.retains)
 	added.retains = r
