@@ -8,7 +8,7 @@ import (
 )
 
 // Next returns the status to store when incoming is reported over old (U7): transition times relative to
-// old (C3, C4), the first start time (U8), observed generations that never decrease (G3), the last of
+// old (C3, C4), the first start time (U8), an observed generation that never decreases (G3), the last of
 // two conditions of one type (E7), and a phase that stays if it was terminal (see [LeavesEnd]), all
 // normalized. A caller that reports for a generation of the pod (U2) sets incoming's observed generation
 // first. The result shares no memory with incoming.
@@ -24,7 +24,6 @@ func (o Ownership) Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time)
 	for i := range next.Conditions {
 		if c := &next.Conditions[i]; o.HasTransitionTime(c.Type) {
 			c.LastTransitionTime = TransitionTime(old, c, now)
-			c.ObservedGeneration = laterGeneration(c, FindCondition(old.Conditions, c.Type))
 		}
 	}
 	next.StartTime = nextStartTime(old, incoming, now)
