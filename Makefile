@@ -41,7 +41,7 @@ kubelet-unit: ## Run the kubelet's own unit tests of the packages that use a sta
 COMPARE ?= starts
 
 .PHONY: kubelet-compare
-kubelet-compare: controlplane kubelet kubelet-statusd ## The stock kubelet and the one with statusd's manager with real containers: COMPARE=starts (30, 60, 100 pods), ends (API server down, kubelet killed) or turns (one node, both in turn, odd journals); root, containerd, runc
+kubelet-compare: controlplane kubelet kubelet-statusd ## The stock kubelet and the one with statusd's manager with real containers: COMPARE=starts (30, 60, 100 pods), ends (API server down, kubelet killed), turns (one node, both in turn, odd journals) or twins (two nodes of one name); root, containerd, runc
 	cd test/upstream && $(GO) build -o ../../bin/kubelet-compare ./kubelet/compare
 	bin/kubelet-compare $(COMPARE)
 
