@@ -22,6 +22,8 @@ import (
 //	10 s                 it waits for something on this node          a report of the pod
 //	5 s                  only details have changed, of many pods      a report that changes more, Flush
 //	10 s                 the same, of a pod in deletion               the same
+//	1 min                a write without an answer may still be
+//	                     carried out                                  the watch shows the pod, a report that changes its status
 //	10 min               the API server does not have the pod         the pod is observed
 //	5 min                another writer keeps changing it back        a report of the pod
 //	10 s                 the same, and readiness or phase differ      a report of the pod

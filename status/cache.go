@@ -39,9 +39,11 @@ type cache struct {
 	mirrors map[types.UID]types.UID
 	// decisions holds the pods whose status the API server has stored differently than sent.
 	decisions map[types.UID]decision
+	// unanswered holds the pods with a write that the API server has not answered and may carry out.
+	unanswered map[types.UID]unanswered
 	// behinds holds the pods whose base is newer than the watch's copy.
 	behinds map[types.UID]behind
-	// newest is the highest revision seen of any pod, at newestAt.
+	// newest is the highest revision that the server had, of any pod or of its pods as a whole, at newestAt.
 	newest   revision
 	newestAt time.Time
 	// epoch counts the detected restores of the server.
@@ -103,6 +105,7 @@ func newCache(standalone bool, feed *feed, observer Observer, jitter func() floa
 		behinds:    make(map[types.UID]behind),
 		decisions:  make(map[types.UID]decision),
 		details:    newDetailBudget(),
+		unanswered: make(map[types.UID]unanswered),
 		stall:      stall{reason: stallNotRunning},
 		progress:   make(chan struct{}),
 	}
@@ -212,6 +215,7 @@ func (c *cache) remove(uid types.UID) (was *snapshot, queued bool) {
 	delete(c.mirrors, uid)
 	delete(c.behinds, uid)
 	delete(c.decisions, uid)
+	delete(c.unanswered, uid)
 	c.clearUnsent(uid)
 	c.retired = max(c.retired, e.version)
 	c.feed.removed(uid, e.snapshot)

@@ -48,14 +48,24 @@ func (p *plan) changesPhase(merged *v1.PodStatus) bool {
 	return !p.static && (merged.Phase != shown.Phase || merged.Reason != shown.Reason || merged.Message != shown.Message)
 }
 
-// writeApart sends the status in two parts, for which no version of the pod is needed.
+// writeApart sends the status in two parts, for which no version of the pod is needed, or in one if the phase is the API's.
 func (t *turn) writeApart(ctx context.Context, p *plan, couldRun bool) {
 	for {
 		merged, _, err := t.build(p, couldRun)
-		if err == nil {
-			err = t.writeRest(ctx, p, merged)
+		if err != nil {
+			t.retry(p, fmt.Errorf("build patch: %w", err))
+			return
 		}
+		rest, answer, err := t.writeRest(ctx, p, merged)
 		if err == nil {
+			if answer != nil && !p.changesPhase(merged) {
+				t.taken(ctx, p, rest, answer, merged, couldRun)
+				return
+			}
+			if answer != nil {
+				t.wrote = true
+				t.rebase(p, answer)
+			}
 			break
 		}
 		if contradicts(err) || !t.refuse(p, err, merged) {
@@ -76,23 +86,18 @@ func (t *turn) writeApart(ctx context.Context, p *plan, couldRun bool) {
 	}
 }
 
-// writeRest sends everything but the phase and what explains it. Its answer becomes the base.
-func (t *turn) writeRest(ctx context.Context, p *plan, merged *v1.PodStatus) error {
+// writeRest sends everything but a change of the phase and what explains it. It returns what it has sent, nil if there was nothing.
+func (t *turn) writeRest(ctx context.Context, p *plan, merged *v1.PodStatus) (patch []byte, answer *v1.Pod, err error) {
 	rest, shown := *merged, p.base.status
 	if p.changesPhase(merged) {
 		rest.Phase, rest.Reason, rest.Message = shown.Phase, shown.Reason, shown.Message
 	}
-	patch, err := t.m.owns.Patch(p.target, shown, &rest)
+	patch, err = t.m.owns.Patch(p.target, shown, &rest)
 	if err != nil || patch == nil {
-		return err
+		return nil, nil, err
 	}
-	answer, err := t.patch(ctx, p, patch)
-	if err != nil {
-		return err
-	}
-	t.wrote = true
-	t.rebase(p, answer)
-	return nil
+	answer, err = t.patch(ctx, p, patch, 0)
+	return patch, answer, err
 }
 
 // writePhase sends the phase and what explains it.
@@ -102,14 +107,14 @@ func (t *turn) writePhase(ctx context.Context, p *plan, merged *v1.PodStatus, pa
 	patcher, precise := t.m.opts.Client.(JSONPatcher)
 	switch {
 	case precise:
-		answer, err = t.patchBy(ctx, p, phasePatch(p, merged), patcher.JSONPatchStatus)
+		answer, err = t.patchBy(ctx, p, phasePatch(p, merged), 0, patcher.JSONPatchStatus)
 	case podstatus.IsTerminal(merged.Phase):
 		unguarded, buildErr := t.m.owns.Patch(p.target, p.base.status, merged)
 		if buildErr != nil {
 			t.retry(p, buildErr)
 			return
 		}
-		answer, err = t.patch(ctx, p, unguarded)
+		answer, err = t.patch(ctx, p, unguarded, 0)
 	default:
 		t.retryOn(lagBackoff, p, errContended)
 		return

@@ -53,6 +53,7 @@ func TestBusyAnnotatorDelaysNoEnd(t *testing.T) {
 			for name, status := range map[string]func(*v1.Pod) v1.PodStatus{
 				"the end":               func(pod *v1.Pod) v1.PodStatus { return ended(pod, 1) },
 				"the loss of readiness": func(pod *v1.Pod) v1.PodStatus { s := running(pod, false); s.Message = "busy"; return s },
+				"readiness alone":       func(pod *v1.Pod) v1.PodStatus { return running(pod, false) },
 			} {
 				t.Run(fmt.Sprint(name, " with latency ", c.latency, ", a write each ", c.every, ", all methods: ", all), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
@@ -177,4 +178,50 @@ func TestPhaseAlone_TakesReadinessAlong(t *testing.T) {
 		}
 		w.wantNothingPending()
 	})
+}
+
+// A server that answers every other write with a conflict, and a webhook that changes what is stored: neither of the two makes
+// the manager write without a pause.
+func TestConflictsAndAWebhook_CostFewRequests(t *testing.T) {
+	for name, hook := range map[string]func(*v1.Pod){
+		"reason":  func(p *v1.Pod) { p.Status.Reason = "webhook" },
+		"address": func(p *v1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil },
+		"message": func(p *v1.Pod) { p.Status.Conditions[0].Message = "webhook" },
+	} {
+		for kind, edit := range map[string]func(*v1.Pod){"pod": func(*v1.Pod) {}, "static pod": staticPod} {
+			t.Run(name+" of a "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					pod := newPod("web", edit)
+					w.table.Set(pod)
+					if podstatus.IsStatic(pod) {
+						w.api.Put(mirrorOf(pod, "mirror"))
+					} else {
+						w.api.Put(pod)
+					}
+					w.run()
+					w.set(pod, running(pod, false))
+					synctest.Wait()
+					w.api.SetLatency(10 * time.Millisecond)
+					w.api.SetWebhook(hook)
+					writes := 0
+					w.api.SetFault(func(_ context.Context, r statustest.Request) error {
+						if r.Verb != "PATCH" {
+							return nil
+						}
+						if writes++; writes%2 == 0 {
+							return nil
+						}
+						return statustest.Conflict(r)
+					})
+					w.api.ForgetRequests()
+					w.set(pod, running(pod, true))
+					time.Sleep(time.Minute)
+					if got := len(w.api.Log()); got > requestsAMinute {
+						t.Errorf("%d requests in a minute, want at most %d", got, requestsAMinute)
+					}
+				})
+			})
+		}
+	}
 }

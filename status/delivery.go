@@ -79,6 +79,7 @@ func (c *cache) retarget(uid types.UID, e *entry, target types.UID, now time.Tim
 	e.accepted, e.base = min(e.accepted, e.version-1), base{}
 	delete(c.behinds, uid)
 	delete(c.decisions, uid)
+	delete(c.unanswered, uid)
 	c.release(uid, e, now)
 	return true
 }
@@ -109,6 +110,7 @@ const (
 	waitFight
 	waitRefused
 	waitOverruled
+	waitUnanswered
 )
 
 // deliverable reports whether a pod that waits for this reason still has to be delivered: the API
@@ -117,7 +119,7 @@ func (h waitReason) deliverable() bool { return h != waitGone && h != waitNoMirr
 
 // local reports whether the pod waits for something on this node: any report then ends the wait.
 func (h waitReason) local() bool {
-	return h == waitDetails || h == waitEnding || h == waitWithheld || h == waitUnreclaimed || h == waitFight || h == waitRefused || h == waitOverruled
+	return h == waitDetails || h == waitEnding || h == waitWithheld || h == waitUnreclaimed || h == waitFight || h == waitRefused || h == waitOverruled || h == waitUnanswered
 }
 
 func (h waitReason) String() string {
@@ -138,6 +140,8 @@ func (h waitReason) String() string {
 		return "the API server refuses fields of the status and has the rest"
 	case waitOverruled:
 		return "the API server stores something else than was sent"
+	case waitUnanswered:
+		return "the API server has not answered an earlier request, and may still carry it out"
 	default:
 		return ""
 	}
@@ -312,7 +316,7 @@ func (c *cache) plan(uid types.UID, pod, watched *v1.Pod, target types.UID, now 
 		accepted: e.accepted,
 		base:     e.base,
 		began:    e.base,
-		look:     c.behinds[uid].look || e.waitsFor() == waitGone,
+		look:     c.behinds[uid].look || e.waitsFor() == waitGone || c.isLate(uid, now),
 		epoch:    c.epoch,
 		watched:  watched,
 		fight:    c.fights[uid],

@@ -58,10 +58,6 @@ func (d *slowDisk) SetFinal(uid types.UID, final podstatus.Final) error {
 	return d.write(func() error { return d.Journal.SetFinal(uid, final) })
 }
 
-func (d *slowDisk) DeleteFinal(uid types.UID) error {
-	return d.write(func() error { return d.Journal.DeleteFinal(uid) })
-}
-
 func (d *slowDisk) RemovePod(uid types.UID) error {
 	return d.write(func() error { return d.Journal.RemovePod(uid) })
 }
@@ -419,10 +415,43 @@ func TestRemovalThatFailed_IsTriedAgain(t *testing.T) {
 	})
 }
 
+// So are the orphans, but not a pod that was written meanwhile.
+func TestRemovalOfOrphansThatFailed_IsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := &stuckPods{Journal: journal.NewMemory()}
+		w := newWorld(t, withJournal(full))
+		old, young := w.create("old"), w.create("young")
+		w.run()
+		must(w.manager.SetPodAllocation(old))
+		full.full.Store(true)
+		w.manager.RemoveOrphanedStatuses(map[types.UID]bool{})
+		time.Sleep(2 * retryEvery)
+		full.full.Store(false)
+		must(w.manager.SetPodAllocation(young))
+		time.Sleep(2 * retryEvery)
+		if _, ok := w.manager.GetContainerResourceAllocation(old.UID, "main"); ok {
+			t.Error("the orphan's allocation is still there")
+		}
+		if _, ok := w.manager.GetContainerResourceAllocation(young.UID, "main"); !ok {
+			t.Error("the allocation of a pod that is younger than the call is lost")
+		}
+		if left := w.manager.writes.retentions; len(left) > 0 {
+			t.Errorf("%d removals are still under way", len(left))
+		}
+	})
+}
+
 // stuckPods removes no pods while it is full.
 type stuckPods struct {
 	Journal
 	full atomic.Bool
+}
+
+func (d *stuckPods) RetainPods(keep func(types.UID) bool) (int, error) {
+	if d.full.Load() {
+		return 0, errDiskFull
+	}
+	return d.Journal.RetainPods(keep)
 }
 
 func (d *stuckPods) RemovePod(uid types.UID) error {

@@ -141,6 +141,34 @@ func TestEndThatTheAPIHasFirst_IsWrittenAllTheSame(t *testing.T) {
 	}
 }
 
+// A full disk is tried with one of the ends that it has not taken. Once it takes that one, it gets all.
+func TestFullDisk_IsTriedWithOneEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sick := &sickJournal{Journal: journal.NewMemory()}
+		w := newWorld(t, withJournal(sick))
+		var pods []*v1.Pod
+		for i := range 50 {
+			pods = append(pods, w.create(fmt.Sprint("job-", i), restartNever))
+		}
+		w.run()
+		sick.fails.Store(true)
+		for _, pod := range pods {
+			w.manager.SetPodStatus(pod, ended(pod, 0))
+		}
+		time.Sleep(time.Second)
+		before := w.counter("statusd_journal_write_errors_total")
+		pass(10 * time.Minute)
+		if tries := w.counter("statusd_journal_write_errors_total") - before; tries < 10 || tries > 20 {
+			t.Errorf("%v tries in ten minutes, want about one each 30 s for all pods", tries)
+		}
+		sick.fails.Store(false)
+		pass(time.Minute)
+		if kept := len(sick.Finals()); kept != len(pods) {
+			t.Errorf("the journal has %d ends a minute after the disk has room again, want %d", kept, len(pods))
+		}
+	})
+}
+
 func setHanging(d *slowDisk, hangs bool) {
 	if hangs {
 		d.hangs = make(chan struct{})

@@ -238,14 +238,22 @@ func (c *cache) rebase(e *entry, p *plan, answer base) (undone bool) {
 	return undone
 }
 
-// reached records a version that the server has reached.
-func (c *cache) reached(r revision, now time.Time) {
+// reached records a version that the server had reached at this time.
+func (c *cache) reached(r revision, at time.Time) {
 	if r >= c.newest {
-		c.newest, c.newestAt = r, now
+		c.newest, c.newestAt = r, at
 	}
 }
 
-// newestRevision returns the newest version seen of any pod, and when.
+// readVersion records a version that the server had, although no pod of the node has it: a server that is taken back to a backup may have
+// passed the newest version of these pods when it is asked again.
+func (c *cache) readVersion(r revision, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reached(r, at)
+}
+
+// newestRevision returns the newest version seen, and when.
 func (c *cache) newestRevision() (revision, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -318,8 +326,12 @@ func (m *Manager) checkHistory(ctx context.Context) (next time.Time) {
 	if read.asked {
 		m.metrics.requests.WithLabelValues("list", reasonOf(read.err)).Inc()
 	}
-	if read.err == nil && read.version != 0 && read.version < before {
+	switch {
+	case read.err != nil || read.version == 0:
+	case read.version < before:
 		m.historyChanged(read.version, "")
+	default:
+		m.cache.readVersion(read.version, read.at)
 	}
 	return instant.Later(read.at.Add(every), time.Now().Add(time.Second))
 }

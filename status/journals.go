@@ -28,7 +28,6 @@ type TerminationJournal interface {
 	// RetainTerminations deletes the terminations of a pod for whose container IDs the function
 	// returns false.
 	RetainTerminations(types.UID, func(containerID string) bool) error
-	DeleteTerminations(types.UID) error
 }
 
 // AllocationJournal stores the resources allocated to pods.
@@ -54,7 +53,6 @@ type PodJournal interface {
 // Journal is the whole durable memory of a manager. The implementations are in package journal.
 type Journal interface {
 	Ends
-	DeleteFinal(types.UID) error
 	TerminationJournal
 	AllocationJournal
 	ResizeJournal
@@ -93,19 +91,10 @@ type partialJournal struct {
 	PodJournal
 }
 
-func (j partialJournal) DeleteFinal(uid types.UID) error {
-	return j.SetFinal(uid, podstatus.Final{})
-}
-
 // endsOnly removes pods from a journal that has nothing but their ends.
 type endsOnly struct{ ends Ends }
 
-func (j endsOnly) RemovePod(uid types.UID) error {
-	if _, kept := j.ends.Finals()[uid]; !kept {
-		return nil
-	}
-	return j.ends.SetFinal(uid, podstatus.Final{})
-}
+func (j endsOnly) RemovePod(uid types.UID) error { return j.ends.SetFinal(uid, podstatus.Final{}) }
 
 func (j endsOnly) RetainPods(keep func(types.UID) bool) (removed int, err error) {
 	for uid := range j.ends.Finals() {
@@ -128,7 +117,6 @@ func (forgetful) RecordTermination(types.UID, string, v1.ContainerStateTerminate
 	return nil
 }
 func (forgetful) RetainTerminations(types.UID, func(string) bool) error { return nil }
-func (forgetful) DeleteTerminations(types.UID) error                    { return nil }
 
 func (forgetful) GetPodAllocation(types.UID) (a podstatus.Allocation, ok bool) { return a, false }
 func (forgetful) GetContainerResourceAllocation(types.UID, string) (r v1.ResourceRequirements, ok bool) {

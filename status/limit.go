@@ -48,7 +48,7 @@ const (
 	limitFloor = 4
 	// limitFirst is where the search begins, unless the way to the server is long.
 	limitFirst = 8
-	limitRate  = 400
+	limitRate  = 800
 	farthest   = 0.3
 	// limitQueue is how many requests may wait in the server: enough to keep it busy after a short
 	// stall; each further request makes all requests slower.
@@ -57,6 +57,9 @@ const (
 	limitNoise = 1.1
 	// quietFlights is how many requests in flight still leave a server idle.
 	quietFlights = 2
+	// jitterRange is how many times the duration of any request base may be, whatever the jitter: a base beyond that is that of
+	// a busy server, or of a request that has waited for its connection.
+	jitterRange = 2
 	// dipEvery is how long base is trusted under load, dipSamples how many requests measure it.
 	dipEvery   = 30 * time.Second
 	dipSamples = 4
@@ -162,12 +165,13 @@ func (l *limit) measureBase(now time.Time, seconds float64, among int) {
 			l.dip, weight = l.dip-1, 1.0/2 // these few must do
 		}
 		l.base += (seconds - l.base) * weight
-		if l.climbing {
-			l.set(max(l.current, l.start()))
-		}
 	}
+	l.base = min(l.base, jitterRange*seconds)
 	if l.dip == 0 {
 		l.base = min(l.base, l.latency)
+	}
+	if l.climbing {
+		l.set(max(l.current, l.start()))
 	}
 }
 

@@ -97,7 +97,7 @@ func (m *machine) checkRequest(s statustest.Request) {
 func (m *machine) inspect(pod *v1.Pod) {
 	s := m.truth[pod.UID]
 	number, numbered := reportNumber(&pod.Status)
-	revived := numbered && number == m.revived[pod.UID]
+	revived := numbered && slices.Contains(m.revived[pod.UID], number)
 	if numbered {
 		if number < m.seen[pod.UID] && !revived {
 			m.violated("monotonic: %s went from report %d to %d", pod.Name, m.seen[pod.UID], number)

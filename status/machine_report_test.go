@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -216,6 +217,11 @@ func (m *machine) reportAgain(s *subject) {
 	case s.finished:
 		m.terminate(s)
 	case s.ended && !s.running:
+		m.edit(func() {
+			if _, older := m.revived[s.pod.UID]; older { // which is what the worker is told
+				m.revived[s.pod.UID] = append(m.revived[s.pod.UID], m.reports+1)
+			}
+		})
 		m.report(s, m.lastEnd(s))
 	case s.ended:
 		m.report(s, evicted(s.pod))
@@ -256,6 +262,7 @@ var faults = slices.Concat(outages, troubles, singled)
 var outages = []func(s statustest.Request, seq int) error{
 	func(statustest.Request, int) error { return apierrors.NewInternalError(errors.New("boom")) },
 	func(statustest.Request, int) error { return statustest.ErrHang },
+	late,
 	func(statustest.Request, int) error { return statustest.ErrRefused },
 	func(s statustest.Request, _ int) error {
 		return statustest.LoadBalancerWithoutBackend(context.Background(), s)
@@ -280,6 +287,15 @@ var troubles = []func(s statustest.Request, seq int) error{
 		return apierrors.NewForbidden(podResource, s.PodName(), errors.New("RBAC: clusterrole not found"))
 	},
 	func(s statustest.Request, _ int) error { return statustest.Unavailable(s, 86400) },
+}
+
+// late is a server that answers no write, and carries some out after the manager has given them up. Writes without a resource
+// version, of a pod that another writer is busy with, are not carried out: a newer write does not stop them.
+func late(s statustest.Request, seq int) error {
+	if s.Verb == "PATCH" && strings.Contains(s.Body, "resourceVersion") {
+		return statustest.Late(time.Duration(seq*7919%59_000) * time.Millisecond)
+	}
+	return statustest.ErrHang
 }
 
 func half(fault func(statustest.Request) error) func(statustest.Request, int) error {

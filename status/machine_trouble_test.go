@@ -75,7 +75,7 @@ func (d *machineDisk) SetFinal(uid types.UID, final podstatus.Final) error {
 	err := d.writeEnd(uid, func() error { return d.Memory.SetFinal(uid, final) })
 	number, numbered := reportNumber(&final.Status)
 	d.m.edit(func() {
-		if err == nil && numbered && number == d.m.revived[uid] { // finished since, and as old as before
+		if err == nil && numbered && slices.Contains(d.m.revived[uid], number) { // finished since, and as old as before
 			d.m.outdated[uid] = true
 		}
 	})
@@ -386,7 +386,7 @@ func (m *machine) reviveOutdatedEnds() {
 		clear(m.revived)
 		for uid, final := range m.journal.Finals() {
 			if number, ok := reportNumber(&final.Status); ok && m.outdated[uid] {
-				m.revived[uid] = number
+				m.revived[uid] = []int{number}
 			}
 		}
 	})

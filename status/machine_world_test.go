@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -107,7 +108,7 @@ type machine struct {
 	// outdated holds the pods whose end in the journal is not followed by a later write, which the disk has not done,
 	// and revived the numbers of such ends that this process has begun with.
 	outdated map[types.UID]bool
-	revived  map[types.UID]int
+	revived  map[types.UID][]int
 	// hooked: a webhook changes what is written, and grips: readiness or the phase.
 	hooked, grips bool
 }
@@ -120,7 +121,7 @@ type saved struct {
 
 func newMachine(kind kind) *machine {
 	m := &machine{kind: kind, api: statustest.New(), journal: journal.NewMemory(), record: newRecord(), truth: map[types.UID]*subject{},
-		outdated: map[types.UID]bool{}, revived: map[types.UID]int{}, askedUntil: map[string]time.Time{}, hungUntil: map[string]time.Time{}, stored: map[types.UID]*v1.PodStatus{}}
+		outdated: map[types.UID]bool{}, revived: map[types.UID][]int{}, askedUntil: map[string]time.Time{}, hungUntil: map[string]time.Time{}, stored: map[types.UID]*v1.PodStatus{}}
 	m.api.SetNode("node")
 	m.api.SetFault(m.misbehave)
 	m.api.OnStore(func(pod *v1.Pod) { m.watched(watchEvent{pod: pod}) })
@@ -205,7 +206,7 @@ func (m *machine) misbehave(_ context.Context, s statustest.Request) error {
 	if m.fault != nil {
 		err = m.fault(s, m.seq)
 	}
-	if errors.Is(err, statustest.ErrHang) {
+	if errors.Is(err, statustest.ErrHang) || err != nil && strings.Contains(err.Error(), "carries it out") {
 		m.hungUntil[s.Name] = time.Now().Add(machineTimeout)
 	}
 	delete(m.askedUntil, s.Name)

@@ -72,7 +72,7 @@ func (c *cache) needs(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
 	}
 	waits := e.waitsFor()
 	return e.finished && api.ended ||
-		(!e.pending() || waits == waitWithheld || waits == waitOverruled) && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
+		(!e.pending() || waits == waitWithheld || waits == waitOverruled || waits == waitUnanswered) && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
 }
 
 // decided reports whether the server has decided to answer the newest version with what this

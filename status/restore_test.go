@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/podrules"
@@ -308,6 +309,36 @@ func TestRestoreIsNoticedWithoutWatchAndReports(t *testing.T) {
 		if log := w.api.Log(); len(log) != w.api.Count("VERSION") || len(log) > 60 {
 			t.Errorf("%d requests in an hour of peace, %d of them for the version", len(log), w.api.Count("VERSION"))
 		}
+	})
+}
+
+// The restored server may have passed the newest version of the node's pods before it is asked, since the rest of the cluster writes too.
+func TestRestoreIsNoticedOnceTheServerHasPassedThePods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := statustest.New().Client()
+		w := newWorld(t, func(o *Options) { o.Client = api })
+		w.api = api.Server
+		w.api.OnStore(w.deliver)
+		pod, other := w.create("web"), w.create("other")
+		w.run()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		b := w.api.Backup()
+		w.set(pod, running(pod, false))
+		synctest.Wait()
+		w.api.OnStore(nil)
+		write := func(times int) {
+			for range times {
+				w.api.Change(other, func(pod *v1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "number", pod.ResourceVersion) })
+			}
+		}
+		write(100)
+		time.Sleep(time.Minute + time.Second) // the manager asks for the version
+		w.api.Restore(b)
+		write(50)
+		time.Sleep(time.Minute + time.Second)
+		w.wantAgreement(pod)
+		w.wantReady(pod, false)
 	})
 }
 

@@ -180,7 +180,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 			t.again, t.wait, t.urgency = true, wait, reconcileUrgency(p.base.status, &p.status)
 			return false
 		}
-		answer, err := t.patch(ctx, p, patch)
+		answer, err := t.patch(ctx, p, patch, p.base.revision)
 		switch {
 		case err == nil:
 			t.taken(ctx, p, patch, answer, merged, couldRun)
@@ -292,6 +292,14 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 		t.tryRefusedLater(p, true)
 		return
 	}
+	if wait := m.cache.mayRegress(p, api.revision, t.read, time.Now()); wait > 0 && !deletable {
+		if m.cache.keepBase(p, api) {
+			m.historyChanged(api.revision, p.uid)
+		}
+		m.cache.waitUntil(p.uid, waitUnanswered, time.Now().Add(wait))
+		t.again, t.wait, t.urgency = true, wait, background
+		return
+	}
 	a := m.cache.accept(p, api, deletable && !t.wrote || len(t.leftOut) > 0 || overruled)
 	m.metrics.accepted(a, t.wrote)
 	if a.undone {
@@ -401,20 +409,24 @@ func request[T any](ctx context.Context, t *turn, verb string, send func(context
 	return answer, err
 }
 
-// patch sends a strategic merge patch to the pod's status.
-func (t *turn) patch(ctx context.Context, p *plan, patch []byte) (*v1.Pod, error) {
-	return t.patchBy(ctx, p, patch, t.m.opts.Client.PatchStatus)
+// patch sends a strategic merge patch to the pod's status, with a resource version as precondition, or with none, 0.
+func (t *turn) patch(ctx context.Context, p *plan, patch []byte, guard revision) (*v1.Pod, error) {
+	return t.patchBy(ctx, p, patch, guard, t.m.opts.Client.PatchStatus)
 }
 
 // patchBy sends a patch of any type. An answer that is not the pod is an error.
-func (t *turn) patchBy(ctx context.Context, p *plan, patch []byte, send func(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error)) (*v1.Pod, error) {
-	return request(ctx, t, "patch", func(ctx context.Context) (*v1.Pod, error) {
+func (t *turn) patchBy(ctx context.Context, p *plan, patch []byte, guard revision, send func(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error)) (*v1.Pod, error) {
+	pod, err := request(ctx, t, "patch", func(ctx context.Context) (*v1.Pod, error) {
 		pod, err := send(ctx, p.namespace, p.name, patch)
 		if err == nil && (pod == nil || pod.UID != p.target) {
 			err = notThePod(pod, p.target)
 		}
 		return pod, err
 	})
+	if err != nil && mayBeLate(err) {
+		t.m.cache.noteUnanswered(p, guard, time.Now())
+	}
+	return pod, err
 }
 
 // notThePod is the error of a 200 that does not have the pod: something before the server has answered.

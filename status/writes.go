@@ -38,9 +38,11 @@ type writes struct {
 	progressed time.Time
 	// retentions are under way or wait.
 	retentions map[*retention]bool
-	// failed are the writes that failed and are to be made again, by pod, and retryAt is when.
+	// failed are the writes that failed and are to be made again, by pod. At retryAt one of them is: if it succeeds, so
+	// may the others.
 	failed  map[types.UID]*write
 	retryAt time.Time
+	probe   *write
 	// idle is closed when no write is left; nil if no caller waits for that.
 	idle chan struct{}
 }
@@ -89,6 +91,7 @@ func (w *writes) addLocked(uid types.UID, kind writeKind, perform func() error) 
 	}
 	if failed := w.failed[uid]; failed != nil && failed.outdatedBy(kind) {
 		delete(w.failed, uid)
+		delete(w.retentions, failed.retains)
 	}
 	p := w.pods[uid]
 	if p == nil {
@@ -100,7 +103,7 @@ func (w *writes) addLocked(uid types.UID, kind writeKind, perform func() error) 
 	next := &write{kind: kind, perform: perform, done: make(chan struct{})}
 	last := len(p.queue) - 1
 	switch {
-	case kind == writeOther || last == 0 || p.queue[last].kind != kind:
+	case kind == writeOther || last <= 0 || p.queue[last].kind != kind:
 		p.queue = append(p.queue, next)
 	case p.queue[last].settled: // no call waits for it
 		p.queue[last] = next
@@ -152,6 +155,11 @@ func (w *writes) work(uid types.UID, p *podWrites) {
 		next.settle(err)
 		if err != nil && next.lasts() && !slices.ContainsFunc(p.queue, func(x *write) bool { return next.outdatedBy(x.kind) }) {
 			w.postpone(uid, next)
+			continue
+		}
+		delete(w.retentions, next.retains)
+		if err == nil && next == w.probe {
+			w.retryAll()
 		}
 	}
 	delete(w.pods, uid)
@@ -163,7 +171,9 @@ func (w *writes) work(uid types.UID, p *podWrites) {
 
 // lasts reports whether a write that fails is to be made again: otherwise a removal would leave something behind that no other
 // write removes, and an end that the API server has would not be kept.
-func (x *write) lasts() bool { return x.kind == writeFinal || x.kind == writeRemove }
+func (x *write) lasts() bool {
+	return x.kind == writeFinal || x.kind == writeRemove || x.kind == writeRetain
+}
 
 // outdatedBy reports whether a write that failed is not to be made again once there is a later one of a kind.
 func (x *write) outdatedBy(kind writeKind) bool {
@@ -174,24 +184,40 @@ func (x *write) outdatedBy(kind writeKind) bool {
 const retryEvery = 30 * time.Second
 
 func (w *writes) postpone(uid types.UID, x *write) {
-	if len(w.failed) == 0 {
-		w.failed, w.retryAt = make(map[types.UID]*write), time.Now().Add(retryEvery)
+	if w.failed == nil {
+		w.failed = make(map[types.UID]*write)
 	}
-	w.failed[uid] = x
+	w.failed[uid], w.retryAt = x, time.Now().Add(retryEvery)
 }
 
-// retry makes the writes again that have failed.
+// retry makes one of the writes again that have failed, if it is time.
 func (w *writes) retry(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now.Before(w.retryAt) {
 		return
 	}
-	failed := w.failed
-	w.failed = nil
-	for uid, x := range failed {
-		w.addLocked(uid, x.kind, x.perform)
+	for uid, x := range w.failed {
+		delete(w.failed, uid)
+		w.retryAt = now.Add(retryEvery)
+		w.probe = w.again(uid, x)
+		return
 	}
+}
+
+// retryAll makes all of them again: the disk works.
+func (w *writes) retryAll() {
+	failed := w.failed
+	w.failed, w.probe = nil, nil
+	for uid, x := range failed {
+		w.again(uid, x)
+	}
+}
+
+func (w *writes) again(uid types.UID, x *write) *write {
+	added := w.addLocked(uid, x.kind, x.perform)
+	added.retains = x.retains
+	return added
 }
 
 func (x *write) settle(err error) {
@@ -236,11 +262,7 @@ func (w *writes) retain(keep func(types.UID) bool, perform func(keep func(types.
 	}
 	r := &retention{touched: make(map[types.UID]bool)}
 	added := w.addLocked("", writeRetain, func() error {
-		err := perform(func(uid types.UID) bool { return keep(uid) || w.touched(r, uid) })
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.retentions, r)
-		return err
+		return perform(func(uid types.UID) bool { return keep(uid) || w.touched(r, uid) })
 	})
 	delete(w.retentions, added.retains)
 	added.retains = r

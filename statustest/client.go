@@ -67,12 +67,16 @@ func (s *Server) PatchStatus(ctx context.Context, namespace, name string, patch 
 	if err := json.Unmarshal(patch, &precondition); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the patch is not JSON: %v: %s", err, patch))
 	}
+	serve := func() (*v1.Pod, error) {
+		return s.patch(namespace, name, precondition.Metadata.UID, precondition.Metadata.ResourceVersion,
+			func(pod *v1.Pod) (*v1.Pod, error) { return apply(pod, patch) })
+	}
 	end, err := s.begin(ctx, Request{Verb: "PATCH", Name: namespace + "/" + name, UID: precondition.Metadata.UID, Body: string(patch)})
 	if err != nil {
+		s.carryOut(err, func() { serve() })
 		return nil, err
 	}
-	pod, err := s.patch(namespace, name, precondition.Metadata.UID, precondition.Metadata.ResourceVersion,
-		func(pod *v1.Pod) (*v1.Pod, error) { return apply(pod, patch) })
+	pod, err := serve()
 	return answer(pod, end(err))
 }
 
@@ -80,6 +84,7 @@ func (s *Server) PatchStatus(ctx context.Context, namespace, name string, patch 
 func (s *Server) Delete(ctx context.Context, namespace, name string, uid types.UID) error {
 	end, err := s.begin(ctx, Request{Verb: "DELETE", Name: namespace + "/" + name, UID: uid})
 	if err != nil {
+		s.carryOut(err, func() { s.deleteNow(namespace, name, uid) })
 		return err
 	}
 	return end(s.deleteNow(namespace, name, uid))
@@ -153,11 +158,15 @@ func (c Client) JSONPatchStatus(ctx context.Context, namespace, name string, pat
 	if err := json.Unmarshal(patch, &operations); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a JSON patch: %v: %s", err, patch))
 	}
+	serve := func() (*v1.Pod, error) {
+		return c.patch(namespace, name, "", "", func(pod *v1.Pod) (*v1.Pod, error) { return applyOperations(pod, operations) })
+	}
 	end, err := c.begin(ctx, Request{Verb: "PATCH", Name: namespace + "/" + name, UID: testedUID(operations), Body: string(patch)})
 	if err != nil {
+		c.carryOut(err, func() { serve() })
 		return nil, err
 	}
-	pod, err := c.patch(namespace, name, "", "", func(pod *v1.Pod) (*v1.Pod, error) { return applyOperations(pod, operations) })
+	pod, err := serve()
 	return answer(pod, end(err))
 }
 

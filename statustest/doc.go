@@ -30,7 +30,8 @@
 //
 // [Server.SetFault] decides on each request before it is served. The errors of this package are the
 // errors that nodes see: 409, 403, 404, 422, 429 and 503 of the server and of the proxies before it,
-// requests that hang ([ErrHang]), writes whose answer is lost ([ErrAnswerLost]), and servers that
+// requests that hang ([ErrHang]), writes whose answer is lost ([ErrAnswerLost]) or that take effect
+// after the client has given up ([Late]), and servers that
 // answer 404 or 403 for existing pods ([ServerJustStarted], [LoadBalancerWithoutBackend]).
 // [Server.SetLatency] and [Server.SetWatchDelay] make the server slow, [Server.SetWebhook] rewrites
 // written objects, [Server.Change] acts as another writer, and [Server.Restore] restores a [Backup].

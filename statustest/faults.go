@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,40 @@ var (
 	// ErrRefused is what a client gets while no server listens.
 	ErrRefused = errors.New("dial tcp 127.0.0.1:6443: connect: connection refused")
 )
+
+// Late returns an error which as the result of a [Fault] blocks a request until its context ends. The server carries the request
+// out nevertheless, the given time later: it was slow, or a proxy has held the request. A server that is restored from a backup
+// meanwhile has forgotten the request.
+func Late(after time.Duration) error { return &lateError{after: after} }
+
+type lateError struct {
+	after time.Duration
+	err   error // of the context
+}
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("%v; the server carries it out %s later", e.err, e.after)
+}
+func (e *lateError) Unwrap() error { return e.err }
+
+// carryOut serves a request whose client has given it up, if its fault says so.
+func (s *Server) carryOut(err error, serve func()) {
+	late, ok := errors.AsType[*lateError](err)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	restores := s.restores
+	s.mu.Unlock()
+	time.AfterFunc(late.after, func() {
+		s.mu.Lock()
+		forgotten := restores != s.restores
+		s.mu.Unlock()
+		if !forgotten {
+			serve()
+		}
+	})
+}
 
 // NotFromServer returns the 404 of a load balancer or an ingress without a backend. Its body is not
 // a Kubernetes Status, so client-go creates a Status with a cause that says so.

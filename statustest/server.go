@@ -40,7 +40,7 @@ func (r Request) PodName() string {
 }
 
 // Fault decides on a request before it is served. A non-nil error is the response, and the request
-// changes nothing, except for [ErrHang] and [ErrAnswerLost].
+// changes nothing, except for [ErrAnswerLost] and [Late].
 type Fault func(ctx context.Context, r Request) error
 
 // Server is a fake API server with pods in memory. Create one with [New]. Its methods may be called
@@ -69,6 +69,7 @@ type Server struct {
 	stored    func(*v1.Pod)
 	removed   func(*v1.Pod)
 	delay     time.Duration
+	restores  int // how often a backup was restored
 	watches   map[*watcher]bool
 	history   []event
 	forgotten int                    // the newest version that history no longer has
@@ -119,9 +120,14 @@ func (s *Server) begin(ctx context.Context, r Request) (end func(error) error, e
 	if fault == nil {
 		return finish, nil
 	}
-	switch err := fault(ctx, r); {
+	err = fault(ctx, r)
+	late, isLate := errors.AsType[*lateError](err)
+	switch {
 	case err == nil:
 		return finish, nil
+	case isLate:
+		<-ctx.Done()
+		return nil, finish(&lateError{late.after, ctx.Err()})
 	case errors.Is(err, ErrHang):
 		<-ctx.Done()
 		return nil, finish(ctx.Err())

@@ -84,6 +84,35 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+func TestLate_TakesEffectAfterTheClientHasGivenUp(t *testing.T) {
+	for name, restored := range map[string]bool{"carried out": false, "forgotten in a restore": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := statustest.New()
+				pod := server.Put(newPod("web"))
+				server.SetFault(statustest.Always(statustest.Late(time.Hour)))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if _, err := server.PatchStatus(ctx, "ns", "web", patch(pod, `{"phase":"Running"}`)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("the answer is %v", err)
+				}
+				if restored {
+					server.Restore(server.Backup())
+				}
+				for range 2 {
+					if server.Pod(pod).Status.Phase == v1.PodRunning {
+						t.Errorf("written after %s", time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)))
+					}
+					time.Sleep(59 * time.Minute)
+				}
+				if written := server.Pod(pod).Status.Phase == v1.PodRunning; written == restored {
+					t.Errorf("written: %v", written)
+				}
+			})
+		})
+	}
+}
+
 func is(want error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, want) }
 }

@@ -186,6 +186,7 @@ func (s *Server) Restore(b Backup) (gone []*v1.Pod) {
 	before := s.pods
 	s.pods, s.version = maps.Clone(b.pods), b.version
 	s.history, s.forgotten = nil, b.version
+	s.restores++
 	stored := s.stored
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		was := before[name]

@@ -19,6 +19,7 @@ import (
 
 const (
 	bootIDFile = "/proc/sys/kernel/random/boot_id"
+	uptimeFile = "/proc/uptime"
 	// stateSize is small, so that the disk fills up at once.
 	stateSize = "size=96m,mode=711"
 	// containerVariable is in the environment of each process of a container.
@@ -57,13 +58,14 @@ type machine struct {
 	state   string // a file system of its own
 	cgroup  string
 	boot    string // a file in the place of the kernel's
+	uptime  string // another one
 	bootID  string
 	address string
 	net     byte // the last part of the address
 }
 
 func newMachine(dir string) (*machine, error) {
-	m := &machine{run: filepath.Base(dir), state: filepath.Join(dir, "statusd"), boot: filepath.Join(dir, "boot_id")}
+	m := &machine{run: filepath.Base(dir), state: filepath.Join(dir, "statusd"), boot: filepath.Join(dir, "boot_id"), uptime: filepath.Join(dir, "uptime")}
 	m.cgroup = "/" + m.run
 	if err := os.Mkdir(m.state, 0o711); err != nil {
 		return nil, err
@@ -76,6 +78,9 @@ func newMachine(dir string) (*machine, error) {
 	}
 	if err := unix.Mount(m.boot, bootIDFile, "", unix.MS_BIND, ""); err != nil {
 		return nil, fmt.Errorf("put a boot ID in the place of the kernel's: %w", err)
+	}
+	if err := unix.Mount(m.uptime, uptimeFile, "", unix.MS_BIND, ""); err != nil {
+		return nil, fmt.Errorf("put an uptime in the place of the kernel's: %w", err)
 	}
 	for _, command := range []string{"link set lo up", "link add " + link + " type veth peer name " + link + "p", "link set " + link + " up"} {
 		if err := ip(command); err != nil {
@@ -91,7 +96,7 @@ func (m *machine) close() error {
 	for _, group := range append(groups, "/sys/fs/cgroup"+m.cgroup) {
 		_ = os.Remove(group) // an empty one; leaveNothing reports others
 	}
-	return errors.Join(err, unix.Unmount(bootIDFile, unix.MNT_DETACH), unix.Unmount(m.state, unix.MNT_DETACH))
+	return errors.Join(err, unix.Unmount(bootIDFile, unix.MNT_DETACH), unix.Unmount(uptimeFile, unix.MNT_DETACH), unix.Unmount(m.state, unix.MNT_DETACH))
 }
 
 func ip(command string) error {
@@ -105,8 +110,8 @@ func (m *machine) newBoot() error {
 	var b [16]byte
 	_, _ = rand.Read(b[:])
 	m.bootID = fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-	// In place: the mount is of this very file.
-	return os.WriteFile(m.boot, []byte(m.bootID+"\n"), 0o444)
+	// In place: the mounts are of these very files. The machine has started right now: a lease that was renewed before that is of the boot before.
+	return errors.Join(os.WriteFile(m.boot, []byte(m.bootID+"\n"), 0o444), os.WriteFile(m.uptime, []byte("0.00 0.00\n"), 0o444))
 }
 
 // newAddress replaces the address, as another lease of DHCP does.

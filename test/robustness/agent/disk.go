@@ -72,20 +72,12 @@ func (d *disk) SetFinal(uid types.UID, final podstatus.Final) error {
 	return d.write(func() error { return d.Journal.SetFinal(uid, final) })
 }
 
-func (d *disk) DeleteFinal(uid types.UID) error {
-	return d.write(func() error { return d.Journal.DeleteFinal(uid) })
-}
-
 func (d *disk) RecordTermination(uid types.UID, id string, how v1.ContainerStateTerminated) error {
 	return d.write(func() error { return d.Journal.RecordTermination(uid, id, how) })
 }
 
 func (d *disk) RetainTerminations(uid types.UID, keep func(string) bool) error {
 	return d.write(func() error { return d.Journal.RetainTerminations(uid, keep) })
-}
-
-func (d *disk) DeleteTerminations(uid types.UID) error {
-	return d.write(func() error { return d.Journal.DeleteTerminations(uid) })
 }
 
 func (d *disk) SetPodAllocation(uid types.UID, a podstatus.Allocation) error {
