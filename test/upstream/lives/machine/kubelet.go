@@ -52,6 +52,11 @@ func (k *kubelet) binary() string {
 
 func (k *kubelet) kill() { k.Process().Kill() }
 
+func (k *kubelet) lost() {
+	k.kill()
+	k.containerd.Process().Kill()
+}
+
 // freePort is one of the loopback interface that was free just now.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -28,6 +28,8 @@ type agent interface {
 	start(ctx context.Context, m *Machine) error
 	// kill ends it as kill -9 does, and nothing else.
 	kill()
+	// lost ends what is left of it and of its container runtime after a loss of power, and waits for their ends.
+	lost()
 }
 
 var agents = map[string]func() agent{
@@ -136,7 +138,7 @@ func (m *Machine) Reboot(ctx context.Context) error {
 	if err := killAll(append(m.apiProcess, m.logind.daemon.Process.Pid)...); err != nil {
 		return err
 	}
-	m.agent.kill()
+	m.agent.lost()
 	if err := m.newBoot(); err != nil {
 		return err
 	}

@@ -36,3 +36,10 @@ func (s *statusd) start(ctx context.Context, m *Machine) error {
 }
 
 func (s *statusd) kill() { s.process.Kill() }
+
+func (s *statusd) lost() {
+	s.kill()
+	if s.containerd != nil {
+		s.containerd.Process().Kill()
+	}
+}
