@@ -16,7 +16,7 @@ import (
 )
 
 // CheckConfig returns all reasons for which [New] would refuse the config: invalid values and
-// unusable files. It sends no requests.
+// unusable files. CheckConfig sends no requests.
 func CheckConfig(config Config) error {
 	problems := []error{config.Validate()}
 	if config.NodeName == "" { // else Validate has looked at it
@@ -42,9 +42,9 @@ func (c *Config) firstKubeconfig() string {
 	return c.Kubeconfig
 }
 
-// CheckManifests reads the manifests as an agent with this config and runtime would. It returns the
+// CheckManifests reads the manifests as an agent with this config and runtime would. CheckManifests returns the
 // number of static pods and all problems: unreadable manifests, with file, line and field, and
-// fields that the runtime cannot honor, with pod and field. It calls only the Check method of the
+// fields that the runtime cannot honor, with pod and field. CheckManifests calls only the Check method of the
 // runtime.
 func CheckManifests(ctx context.Context, config Config, rt runtime.Runtime) (pods int, problems []error) {
 	if config.Manifests == "" {

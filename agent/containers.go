@@ -12,7 +12,7 @@ import (
 // EndContainers ends the containers that an agent has left running in this runtime, as a shutdown
 // of the machine would: SIGTERM, and SIGKILL after the grace period. A runtime with durable records
 // reports the exits to the next agent. EndContainers must not be called while an agent uses the
-// runtime. It returns the number of containers.
+// runtime. EndContainers returns the number of containers.
 func EndContainers(ctx context.Context, rt runtime.Runtime, grace time.Duration) (ended int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -94,7 +94,7 @@ func (a *Agent) observe() (eviction.Observations, error) {
 	}, nil
 }
 
-// evict ends a pod because of node pressure. It returns nil for a pod that is ending already.
+// evict ends a pod because of node pressure. evict returns nil for a pod that is ending already.
 func (a *Agent) evict(pod *v1.Pod, message string, grace time.Duration) <-chan struct{} {
 	if !a.workers.Evict(pod.UID, worker.Eviction{
 		Grace: grace, Reason: eviction.Reason, Message: message,

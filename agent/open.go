@@ -72,7 +72,7 @@ func readableManifests(directory string) error {
 	return nil
 }
 
-// connect creates the client of the API server. It sends no requests.
+// connect creates the client of the API server. connect sends no requests.
 func (a *Agent) connect() error {
 	config, err := a.restConfig()
 	if config == nil || err != nil {

@@ -94,7 +94,7 @@ func whyEnded(f Facts, c container) Cause {
 	return cause
 }
 
-// othersRunning are the regular containers beside one that run.
+// othersRunning are the running regular containers beside a container.
 func (f Facts) othersRunning(c container) (names []string) {
 	_, regular := f.containers()
 	for _, other := range regular {

@@ -118,7 +118,7 @@ func undated(line string) string {
 	return line
 }
 
-// telling is the line that says most about a failure: the last one that names trouble, or else the last one.
+// telling is the line that says most about a failure: the last line that names trouble, or else the last line.
 func telling(lines []string) string {
 	if line := analyzed(lines); line != "" {
 		return shorten(redact(line))

@@ -6,7 +6,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// conditional replaces an explanation by one that says what is certain if the node of the pod is silent: nothing that the node
+// conditional replaces an explanation by what is certain if the node of the pod is silent: nothing that the node
 // was about to do is.
 func conditional(e *Explanation, f Facts) {
 	if f.Pod.Spec.NodeName == "" || podstatus.IsTerminal(f.status().Phase) || f.Node.Silent.IsZero() && !f.Node.Gone {

@@ -42,7 +42,7 @@ func (f Facts) warning(container string, reasons ...string) *Warning {
 	return nil
 }
 
-// clearest returns the newest warning about the pod with one of the reasons, rather one that says what failed than that waiting did.
+// clearest returns the newest warning about the pod with one of the reasons; a warning that names the failure goes before a warning that a wait failed.
 func (f Facts) clearest(reasons ...string) *Warning {
 	for i := len(f.Warnings) - 1; i >= 0; i-- {
 		if w := &f.Warnings[i]; w.Container == "" && slices.Contains(reasons, w.Reason) && !w.vague() {
@@ -52,7 +52,7 @@ func (f Facts) clearest(reasons ...string) *Warning {
 	return f.warning("", reasons...)
 }
 
-// vague reports whether a warning says only that volumes were waited for in vain.
+// vague reports whether a warning says only that a wait for volumes failed.
 func (w *Warning) vague() bool {
 	return strings.HasPrefix(w.Message, "Unable to attach or mount volumes") && (strings.HasSuffix(w.Message, "timed out waiting for the condition") || strings.HasSuffix(w.Message, "context deadline exceeded"))
 }

@@ -12,7 +12,7 @@ import (
 const (
 	// maxConnections bounds what the server takes of the process's file descriptors.
 	maxConnections = 2048
-	// maxUnknown bounds those of clients that have not been authenticated: every host that reaches this one can
+	// maxUnknown bounds the connections of clients that have not been authenticated: every host that reaches this one can
 	// connect. Beyond it the oldest one goes, so that a client with credentials, which shows them at once, gets in.
 	maxUnknown = 256
 )
@@ -30,7 +30,7 @@ func newConnections(listener net.Listener) *connections {
 	return &connections{Listener: listener, open: map[*connection]struct{}{}, unknown: list.New()}
 }
 
-// connection is one that counts until it is closed.
+// connection is a connection that counts until it is closed.
 type connection struct {
 	net.Conn
 	of      *connections

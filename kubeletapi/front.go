@@ -73,7 +73,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 }
 
 // stop ends the commands that clients have started, writes to the clients that it has, closes all connections, and returns once
-// all of that is over. It may be called several times, and without serve.
+// all of that is over. stop may be called several times, and without serve.
 func (f *front) stop() error {
 	f.starting.Do(func() { close(f.ended) }) // nothing will start any more
 	f.stopping.Do(func() {

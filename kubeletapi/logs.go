@@ -202,7 +202,7 @@ func validLogOptions(o v1.PodLogOptions) bool {
 	return (*o.Stream == v1.LogStreamStdout || *o.Stream == v1.LogStreamStderr) && o.TailLines == nil
 }
 
-// logOptions are those of the runtime.
+// logOptions are the runtime's options for a log.
 func logOptions(o v1.PodLogOptions, now time.Time) runtime.LogOptions {
 	options := runtime.LogOptions{Tail: o.TailLines, Timestamps: o.Timestamps, Follow: o.Follow}
 	if o.LimitBytes != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// checks are those of the kubelet that mean something here: syncloop is whether the agent does its work.
+// checks are the health checks of the kubelet that apply here: syncloop is whether the agent does its work.
 var checks = []string{"ping", "log", "syncloop"}
 
 // serveHealth answers whether the agent does its work, as a whole or one check of it.

@@ -28,7 +28,7 @@ type reviews[V any] struct {
 	pending map[string]*question[V]
 }
 
-// question is one that is under way; done is closed when answer and err are set.
+// question is a review in progress; done is closed when answer and err are set.
 type question[V any] struct {
 	done   chan struct{}
 	answer V
@@ -68,7 +68,7 @@ func (r *reviews[V]) get(ctx context.Context, key string, ask func(context.Conte
 	}
 }
 
-// join returns the question that is under way for a key, or one that the caller has to ask.
+// join returns the question in progress for a key, or a new question for the caller to ask.
 func (r *reviews[V]) join(key string) (q *question[V], mine bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -82,7 +82,7 @@ func (s *Server) serveUntil(ctx context.Context) error {
 	}
 }
 
-// protocols are those of TLS, for HTTP.
+// protocols are the HTTP versions that TLS negotiates.
 var protocols = []string{"h2", "http/1.1"}
 
 // tlsConfig returns the TLS config of the next connection.

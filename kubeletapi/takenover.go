@@ -56,7 +56,7 @@ func (t *takenOver) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // linger is how long a client may take to read the end of its streams and close the connection.
 const linger = time.Second
 
-// close closes the connection, whatever the protocol has done: one that waits for streams that never come does not.
+// close closes the connection, even if the protocol does not: a protocol may wait for streams that never come.
 // Data of the client that was not read would make the kernel reset the connection, and what the client has not read
 // yet, such as the exit code, would be lost: so the client closes first, if it does so soon.
 func (t *takenOver) close() {

@@ -35,8 +35,8 @@ type claim struct {
 	refused int              // how often the API server has refused to show the lease
 }
 
-// Claimed returns a channel that is closed when the Node is this program's: see [Options.Instance]. The pods of the Node are those
-// of another machine before.
+// Claimed returns a channel that is closed when the Node is this program's: see [Options.Instance]. The pods of the Node belong to
+// the machine that had the name before.
 func (n *Node) Claimed() <-chan struct{} { return n.claimed }
 
 func (n *Node) isClaimed() bool {

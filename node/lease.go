@@ -15,7 +15,7 @@ import (
 	"github.com/statusd/statusd/internal/backoff"
 )
 
-// keepLease renews the lease until ctx ends. It starts when the Node, the owner of the lease,
+// keepLease renews the lease until ctx ends. keepLease starts when the Node, the owner of the lease,
 // exists.
 func (n *Node) keepLease(ctx context.Context) {
 	select {

@@ -62,7 +62,7 @@ type Node struct {
 	renewed time.Time
 }
 
-// New creates a Node. It starts nothing: see [Node.Run].
+// New creates a Node. New starts nothing: see [Node.Run].
 func New(o Options) (*Node, error) {
 	o.setDefaults()
 	if err := o.Validate(); err != nil {
@@ -75,7 +75,7 @@ func New(o Options) (*Node, error) {
 }
 
 // Run registers the node and maintains it until ctx ends, then returns nil. Run leaves Node and
-// lease in place, because a restart of the program does not end the node. It may be called once.
+// lease in place, because a restart of the program does not end the node. Run may be called once.
 func (n *Node) Run(ctx context.Context) error {
 	n.mu.Lock()
 	again := n.ran
@@ -113,7 +113,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 }
 
-// sleep waits for d, or until the watch delivers an urgent change. It reports whether ctx is still active.
+// sleep waits for d, or until the watch delivers an urgent change. sleep reports whether ctx is still active.
 func (n *Node) sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

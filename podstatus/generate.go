@@ -247,8 +247,8 @@ var generators = map[v1.PodConditionType]func(g *generation, status *v1.PodStatu
 	v1.AllContainersRestarting:   (*generation).allContainersRestarting,
 }
 
-// conditions returns the conditions of a status in one order: first those of others, since
-// readiness gates look at them, then those of the kubelet's table. What facts brings counts
+// conditions returns the conditions of a status in one order: first the conditions of
+// others, since readiness gates look at them, then the conditions of the kubelet's table. What facts brings counts
 // before what would be generated.
 func (g *generation) conditions(o podrules.Ownership, status *v1.PodStatus) []v1.PodCondition {
 	given := g.facts.Conditions

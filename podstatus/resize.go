@@ -25,7 +25,7 @@ func sameButProbed(a, b *v1.PodCondition) bool {
 }
 
 // SetPending sets the condition of a pending resize. Any reason but Infeasible becomes Deferred; message
-// and generation are replaced, and the transition time moves only with the reason. It reports whether
+// and generation are replaced, and the transition time moves only with the reason. SetPending reports whether
 // the reason or the generation changed: a new message alone causes no event (Z1).
 func (r ResizeConditions) SetPending(reason, message string, generation int64, now time.Time) (ResizeConditions, bool) {
 	if reason != v1.PodReasonInfeasible {
@@ -58,7 +58,7 @@ func (r ResizeConditions) ClearPending() (ResizeConditions, bool) {
 	return r, existed
 }
 
-// ClearInProgress removes the in-progress condition. It returns the generation of the removed
+// ClearInProgress removes the in-progress condition. ClearInProgress returns the generation of the removed
 // condition, and whether there was one (Z3).
 func (r ResizeConditions) ClearInProgress() (ResizeConditions, int64, bool) {
 	if r.InProgress == nil {

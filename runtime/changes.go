@@ -20,7 +20,7 @@ type Changes struct {
 // watcher has what one receiver has not yet received.
 type watcher = wake.Queue[types.UID]
 
-// Notify delivers to all watchers that a pod has changed. It never blocks on a watcher.
+// Notify delivers to all watchers that a pod has changed. Notify never blocks on a watcher.
 func (c *Changes) Notify(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

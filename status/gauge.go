@@ -64,11 +64,11 @@ func (g *sharedGauge) Collect(values chan<- prometheus.Metric) {
 
 // pendingGauges count the pods and changes that the API server has not accepted.
 func pendingGauges(c *cache) []*sharedGauge {
-	oldest := newSharedGauge("oldest_pending_seconds", "Age of the oldest change that the API server has not taken.", nil,
+	oldest := newSharedGauge("oldest_pending_seconds", "Age of the oldest change that the API server has not accepted.", nil,
 		func() float64 { return c.oldestUnsent(time.Now()).Seconds() })
 	oldest.largest = true
 	return []*sharedGauge{
-		newSharedGauge("pod_status_pending", "Pods with a change that the API server has not taken.", nil,
+		newSharedGauge("pod_status_pending", "Pods with a change that the API server has not accepted.", nil,
 			func() float64 { return float64(c.countUnsent()) }),
 		oldest,
 	}

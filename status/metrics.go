@@ -44,7 +44,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		syncDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "statusd_pod_status_sync_duration_seconds",
-			Help:    "Time from the first change that the API server had not taken until it took it.",
+			Help:    "Time from the first change that the API server had not accepted until the server accepted it.",
 			Buckets: []float64{0.010, 0.050, 0.100, 0.500, 1, 5, 10, 20, 30, 45, 60},
 		}),
 		requests:      vector("pod_status_requests_total", "Requests to the API server, by verb and result.", "verb", "result"),

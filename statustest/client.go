@@ -90,7 +90,7 @@ func (s *Server) Delete(ctx context.Context, namespace, name string, uid types.U
 	return end(s.deleteNow(namespace, name, uid))
 }
 
-// deleteNow removes a pod if it is the one of the UID, and one that the user may delete.
+// deleteNow removes a pod if it has the UID and the user may delete it.
 func (s *Server) deleteNow(namespace, name string, uid types.UID) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()

@@ -150,7 +150,7 @@ func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, namespace, n
 	writePod(w, s.put(pod), nil)
 }
 
-// serveDelete serves the delete of a user, and that of a node: without grace, and with a UID.
+// serveDelete serves the delete of a user, and the delete of a node: without grace, and with a UID.
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, namespace, name string) {
 	options := &metav1.DeleteOptions{}
 	if !decode(w, r, options) {

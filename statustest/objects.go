@@ -477,7 +477,7 @@ func (s *Server) watchObjects(w http.ResponseWriter, r *http.Request, k *kind, n
 	}
 }
 
-// nextObject waits for an event. It returns false if the context has ended.
+// nextObject waits for an event. nextObject returns false if the context has ended.
 func (s *Server) nextObject(ctx context.Context, w *objectWatcher) (objectEvent, bool) {
 	for {
 		s.mu.Lock()

@@ -65,7 +65,7 @@ func (s *Server) watch() *watcher {
 
 func (s *Server) unwatch(w *watcher) { s.set(func() { delete(s.watches, w) }) }
 
-// next waits for an event and for the delay of the watch. It returns false if the context has ended.
+// next waits for an event and for the delay of the watch. next returns false if the context has ended.
 func (s *Server) next(ctx context.Context, w *watcher) (event, bool) {
 	for {
 		s.mu.Lock()

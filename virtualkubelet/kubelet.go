@@ -90,7 +90,7 @@ func newKubelet(o Options, client status.Client) (*kubelet, error) {
 	return k, err
 }
 
-// register registers a counter, or uses the one of another node in the process that has the Registerer too.
+// register registers a counter, or uses the counter of another node in the process with the same Registerer.
 func register(registerer prometheus.Registerer, counter **prometheus.CounterVec) error {
 	err := registerer.Register(*counter)
 	if there := (prometheus.AlreadyRegisteredError{}); errors.As(err, &there) {

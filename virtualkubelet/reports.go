@@ -121,7 +121,7 @@ func (k *kubelet) believe(p *pod, api *v1.Pod, reported v1.PodStatus) {
 	}
 }
 
-// repaired counts and explains a repair. It needs mu.
+// repaired counts and explains a repair. repaired needs mu.
 func (k *kubelet) repaired(p *pod, api *v1.Pod, r Repaired) {
 	k.repairs.WithLabelValues(string(r.Kind)).Inc()
 	level := slog.LevelDebug

@@ -133,7 +133,7 @@ func logOpts(o v1.PodLogOptions) ContainerLogOpts {
 	return opts
 }
 
-// streams are those of a client.
+// streams are the streams of a client.
 type streams struct {
 	runtime.Streams
 	sizes chan TermSize

@@ -130,7 +130,7 @@ func (k *kubelet) waitsWithEvent(p *pod, api *v1.Pod, reason string, why error) 
 	}
 }
 
-// waits reports why a pod that was never started does not start. It returns false for a pod that was started.
+// waits reports why a pod that was never started does not start. waits returns false for a pod that was started.
 func (k *kubelet) waits(p *pod, api *v1.Pod, reason, message string) bool {
 	p.reporting.Lock()
 	defer p.reporting.Unlock()

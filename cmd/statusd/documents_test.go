@@ -49,6 +49,26 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 	}
 }
 
+func TestManualPage_HasEachCommandAndExitCode(t *testing.T) {
+	page, err := os.ReadFile("../../deploy/packaging/statusd.8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := newRoot()
+	root.InitDefaultCompletionCmd()
+	for _, command := range root.Commands() {
+		name := command.Name()
+		if !regexp.MustCompile(`(?m)^\.BR? (.*[ ,"])?`+name+`(["  ,].*)?$`).Match(page) && !command.Hidden {
+			t.Errorf("the manual page has no command %s", name)
+		}
+	}
+	for _, code := range regexp.MustCompile(`(?m)^  (\d)  `).FindAllStringSubmatch(root.Long, -1) {
+		if !strings.Contains(string(page), "\n.B "+code[1]+"\n") {
+			t.Errorf("the manual page has no exit code %s", code[1])
+		}
+	}
+}
+
 // unknown is the first word of a command line that is neither a command nor a flag nor an argument.
 func unknown(root *cobra.Command, line string) string {
 	usage, _, _ := strings.Cut(line, "   ") // what follows explains it

@@ -99,7 +99,7 @@ func check(ctx context.Context, config run.Config) (pods int, problems []error) 
 }
 
 // end ends the containers that a statusd of this config has left running, and then every process
-// that a statusd has started and that still runs. It returns how many containers there were.
+// that a statusd has started and that still runs. end returns how many containers there were.
 func end(ctx context.Context, config run.Config, grace time.Duration) (ended int, err error) {
 	if _, err := os.Stat(config.StateDir); err == nil {
 		if ended, err = endContainers(ctx, config, grace); err != nil {

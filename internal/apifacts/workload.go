@@ -201,7 +201,7 @@ func ready(pod *v1.Pod) bool {
 	return c != nil && c.Status == v1.ConditionTrue
 }
 
-// replicaSets are those of a Deployment that are to have pods, and the one of its newest version.
+// replicaSets are the ReplicaSets of a Deployment that are to have pods, and the ReplicaSet of its newest version.
 func replicaSets(ctx context.Context, client kubernetes.Interface, w workload) (uids []types.UID, newest types.UID) {
 	list, err := client.AppsV1().ReplicaSets(w.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(w.selector)})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // old; see [Auditor.Due].
 func maxStep(wait time.Duration) time.Duration { return max(time.Second, wait/10) }
 
-// AuditorOptions are those of an [Auditor].
+// AuditorOptions configure an [Auditor].
 type AuditorOptions struct {
 	// State is the result of [Auditor.State] in an earlier process; nil or unreadable: none.
 	State []byte
@@ -41,7 +41,7 @@ type entry struct {
 	// Confirmed is the last time that the watch of pods was confirmed, Confirms is how often that was.
 	Confirmed time.Time `json:"confirmed,omitzero"`
 	Confirms  int       `json:"confirms,omitempty"`
-	// Behind and Allow are those of the finding.
+	// Behind and Allow are copied from the finding.
 	Behind string        `json:"behind,omitempty"`
 	Allow  time.Duration `json:"allow,omitempty"`
 	// Gone: the difference was not found at the last audit, for the first time at GoneAt. Returns are the times at which it came

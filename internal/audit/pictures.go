@@ -12,7 +12,7 @@ import (
 )
 
 // Pictures returns what each side has of a pod, side by side: API, kubelet, runtime, machine. The UID
-// may be that of a mirror pod or of its static pod. It returns nil if no side has the pod.
+// may be that of a mirror pod or of its static pod. Pictures returns nil if no side has the pod.
 func Pictures(f Facts, uid types.UID) []Picture {
 	w := newWorld(f)
 	at := slices.IndexFunc(w.pods, func(p *podView) bool { return p.nodeUID == uid || p.ref.UID == uid })

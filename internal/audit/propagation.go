@@ -13,7 +13,7 @@ import (
 // The floor is 3 s. For the API it is 12 s: the kubelet sends a status that the server did not take
 // again after up to 10 s, which no sample shows until it happens.
 //
-// P99 is of the last 256 samples, those of the last 10 minutes, and never fewer than the last 16. With
+// P99 is of the last 256 samples within the last 10 minutes, and never of fewer than the last 16. With
 // so few samples it is about the longest, so that it grows with the first news that takes longer:
 // under overload later news takes longer, bit by bit, and the bound stays ahead of it. Of a kubelet
 // that reports nothing at all there are no samples, and the bound stays as it is.

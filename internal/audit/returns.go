@@ -17,7 +17,7 @@ const (
 	calm = 30 * time.Second
 )
 
-// comesBack notes that a difference is there again after it had vanished. It counts if the side that is right has not changed its mind
+// comesBack notes that a difference is there again after it had vanished. comesBack counts if the side that is right has not changed its mind
 // meanwhile; a foreign writer must have written again.
 func (a *Auditor) comesBack(e *entry, now *finding) {
 	again := now.recurs != "" && now.recurs == e.Recurs
@@ -64,8 +64,8 @@ func (e *entry) withReturns(w *world) Difference {
 	return d
 }
 
-// twoKubelets makes one difference of those in which the API has, again and again, containers that this runtime never had: a kubelet
-// writes them that is not the one of this machine.
+// twoKubelets merges the differences in which the API has, again and again, containers that this runtime never had: the kubelet of
+// another machine writes them.
 func twoKubelets(w *world, list []Difference, foreign map[key]bool) []Difference {
 	var rest []Difference
 	d := Difference{Kind: TwoKubelets, Seen: w.Now, Since: w.Now, Drift: true, Certainty: Certain,

@@ -29,7 +29,7 @@ type memory struct {
 	// Known are the containers of the last look, if there was one.
 	Known  map[string]ContainerState `json:"-"`
 	Looked bool                      `json:"-"`
-	// Graces are those of the pods that were seen last.
+	// Graces are the grace periods of the pods that were seen last.
 	Graces  map[types.UID]time.Duration `json:"graces,omitempty"`
 	entries map[key]*entry
 }

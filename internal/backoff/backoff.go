@@ -28,7 +28,7 @@ func (s Schedule) Wait(attempt int, jitter float64) time.Duration {
 // Random returns [Schedule.Wait] with random jitter.
 func (s Schedule) Random(attempt int) time.Duration { return s.Wait(attempt, rand.Float64()) }
 
-// Sleep waits for d or until ctx ends. It reports whether ctx still lasts, also if both end together.
+// Sleep waits for d or until ctx ends. Sleep reports whether ctx still lasts, also if both end together.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -22,7 +22,7 @@ type Manager struct {
 	store *closingStore
 }
 
-// New makes a manager that logs to a logger. It starts nothing. Ctx of the config is not used.
+// New makes a manager that logs to a logger. New starts nothing. Ctx of the config is not used.
 func New(config certificate.Config, log *slog.Logger) (*Manager, error) {
 	store := &closingStore{Store: config.CertificateStore}
 	config.CertificateStore = store

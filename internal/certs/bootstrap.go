@@ -57,7 +57,7 @@ func Needed(kubeconfig string, now time.Time) (bool, error) {
 	return now.After(leaf.NotAfter), nil
 }
 
-// Obtain gets a certificate, unless a good one is there, and writes the kubeconfig. It returns when
+// Obtain gets a certificate, unless a good one is there, and writes the kubeconfig. Obtain returns when
 // that is done or ctx ends; a request that is denied or not approved is made again.
 func Obtain(ctx context.Context, o Options) error {
 	if err := o.setDefaults(); err != nil {

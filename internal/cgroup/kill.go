@@ -32,7 +32,7 @@ const (
 	minBatch, maxBatch = 128, 1 << 14
 )
 
-// Kill kills all processes in the groups, and returns when none is left. It gives up after the timeout. Missing groups count
+// Kill kills all processes in the groups, and returns when none is left. Kill gives up after the timeout. Missing groups count
 // as empty. Kill calls reap, unless it is nil, while it waits: an unreaped process stays in its group.
 //
 // The work grows linearly with the number of processes: they are signaled all at once. Processes that they started meanwhile

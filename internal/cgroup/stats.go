@@ -14,7 +14,7 @@ type Memory struct {
 	PageFaults, MajorFaults      uint64
 }
 
-// CPU is the time that all processes of the groups have used, including ended ones. It returns
+// CPU is the time that all processes of the groups have used, including ended ones. CPU returns
 // false if no group counts CPU time.
 func CPU(dirs []string) (time.Duration, bool) {
 	for _, dir := range dirs {
@@ -30,7 +30,7 @@ func CPU(dirs []string) (time.Duration, bool) {
 	return 0, false
 }
 
-// MemoryOf is the memory of the groups. It returns false if no group counts memory.
+// MemoryOf is the memory of the groups. MemoryOf returns false if no group counts memory.
 func MemoryOf(dirs []string) (Memory, bool) {
 	for _, dir := range dirs {
 		current, prefix, anonymous := "memory.usage_in_bytes", "total_", "rss"

@@ -46,6 +46,18 @@ func leaves(t reflect.Type, prefix string) []string {
 	return paths
 }
 
+// siblings returns the names of the fields below a prefix such as "log.".
+func siblings(t reflect.Type, prefix string) []string {
+	var names []string
+	for _, path := range leaves(t, "") {
+		if below, ok := strings.CutPrefix(path, prefix); ok {
+			name, _, _ := strings.Cut(below, ".")
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // pointer returns a pointer to the field of a config that a path names.
 func pointer(config reflect.Value, path string) any {
 	name, rest, nested := strings.Cut(path, ".")

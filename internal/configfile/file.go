@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	lines "github.com/statusd/statusd/internal/text"
 )
 
 // Options describe the config file of a process.
@@ -37,7 +40,7 @@ type setting struct {
 	doc  string // lines
 }
 
-// New reads a default file. It panics if the file and C do not have the same fields, or if a
+// New reads a default file. New panics if the file and C do not have the same fields, or if a
 // field has no comment: both are constants of the program.
 func New[C any](options Options) *File[C] {
 	f := &File[C]{options: options}
@@ -152,6 +155,8 @@ func (f *File[C]) undecodable(path string, data []byte, err error) error {
 		line, what, _ := strings.Cut(strings.TrimPrefix(problem, "line "), ": ")
 		if name, ok := unknownField(what); ok {
 			what = f.unknown(name, keys[line+" "+name])
+		} else {
+			what = wrongType(what)
 		}
 		problems[i] = fmt.Errorf("config: %s:%s: %s", path, line, what)
 	}
@@ -163,7 +168,32 @@ func (f *File[C]) unknown(name, path string) string {
 	if instead, ok := f.options.Former[path]; ok {
 		return fmt.Sprintf("%s is no longer a setting: %s", path, instead)
 	}
-	return fmt.Sprintf("unknown field %q; %s lists those there are", name, f.options.Command)
+	return fmt.Sprintf("unknown field %q%s; %s lists all fields", name, lines.DidYouMean(name, siblings(reflect.TypeFor[C](), strings.TrimSuffix(path, name))), f.options.Command)
+}
+
+var (
+	unmarshal = regexp.MustCompile("^cannot unmarshal !!(\\w+) (?:`(.*)` )?into (\\S+)$")
+	wanted    = map[string]string{"time.Duration": "a duration such as 1m30s", "int": "a number", "int32": "a number", "int64": "a number", "float64": "a number", "bool": "true or false", "string": "a text"}
+	kinds     = map[string]string{"seq": "a list", "map": "a mapping"}
+)
+
+// wrongType words the problem of a value that does not have the type of its field.
+func wrongType(problem string) string {
+	m := unmarshal.FindStringSubmatch(problem)
+	if m == nil {
+		return problem
+	}
+	want, known := wanted[m[3]]
+	if strings.HasPrefix(m[3], "[]") {
+		want, known = "a list", true
+	}
+	switch kind := kinds[m[1]]; {
+	case !known:
+		return problem
+	case kind != "":
+		return "got " + kind + ", want " + want
+	}
+	return fmt.Sprintf("got %q, want %s", m[2], want)
 }
 
 // paths collects the path of each key of a mapping by the number of its line and its name.

@@ -70,11 +70,12 @@ func TestLoad_NamesMistakesWithTheirLine(t *testing.T) {
 	head := "apiVersion: test/v1\nkind: Test\n"
 	for data, want := range map[string]string{
 		"":                                       "config: f: is apiVersion \"\", kind \"\"; want apiVersion: test/v1, kind: Test",
-		head + "nmae: x\n":                       `config: f:3: unknown field "nmae"; test default lists those there are`,
+		head + "nmae: x\n":                       `config: f:3: unknown field "nmae" (did you mean name?); test default lists all fields`,
 		head + "old: x\n":                        "config: f:3: old is no longer a setting: write name",
 		head + "limits:\n  pause: 1s\n":          "config: f:4: limits.pause is no longer a setting: write limits.wait",
 		head + "limits: {pause: 1s, wait: 1s}\n": "config: f:3: limits.pause is no longer a setting: write limits.wait",
-		head + "limits:\n  wait: soon\n":         "config: f:4: cannot unmarshal !!str `soon` into time.Duration",
+		head + "limits:\n  wait: soon\n":         `config: f:4: got "soon", want a duration such as 1m30s`,
+		head + "limits:\n  wait: [1s]\n":         "config: f:4: got a list, want a duration such as 1m30s",
 		head + "---\n" + head:                    "config: f: has more than one YAML document; want one",
 		head + "name: a\nname: b\n":              `config: f:4: mapping key "name" already defined at line 3`,
 		"apiVersion: test/v2\nkind: Test":        "config: f: is apiVersion \"test/v2\", kind \"Test\"; want apiVersion: test/v1, kind: Test",

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	authorization "k8s.io/api/authorization/v1"
@@ -102,7 +103,11 @@ func (e *examination) add(check string, result Result, found, do string) {
 
 func (e *examination) config() {
 	if e.ConfigProblem != nil {
-		e.add("config", Failed, e.ConfigProblem.Error(), "correct the config file; statusd config default prints every setting")
+		problems := strings.Split(e.ConfigProblem.Error(), "\n")
+		for i := range problems[1:] {
+			problems[i+1] = strings.TrimPrefix(problems[i+1], "config: ")
+		}
+		e.add("config", Failed, strings.Join(problems, "; "), "correct the config file; statusd config default prints every setting")
 		return
 	}
 	e.add("config", OK, "valid, node "+e.NodeName, "")

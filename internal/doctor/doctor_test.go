@@ -113,6 +113,8 @@ func TestExamine(t *testing.T) {
 		{"another process renews the lease", change(func(a *apiServer) { a.renewed = 3 * time.Second }), nil, "node name", Failed, "another machine"},
 		{"state directory is a file", good, func(s *Subject) { s.StateDir = file }, "state directory", Failed, "not a directory"},
 		{"state directory is missing", good, func(s *Subject) { s.StateDir = filepath.Join(s.StateDir, "a", "b") }, "state directory", OK, "can be created"},
+		{"state directory is on a file system without room for directories", good, func(s *Subject) { s.StateDir = "/proc/statusd" }, "state directory", Failed, "cannot be created"},
+		{"config has two problems", good, func(s *Subject) { s.ConfigProblem = errors.New("config: a\nconfig: b") }, "config", Failed, "config: a; b"},
 		{"state directory is writable", good, nil, "state directory", OK, "synced write"},
 		{"address is taken", good, func(s *Subject) { s.Addresses = []string{taken.Addr().String()} }, "address " + taken.Addr().String(), Failed, "in use"},
 		{"container runtime does not answer", good, func(s *Subject) { s.RuntimeEndpoint = "unix://" + file }, "container runtime", Failed, file},

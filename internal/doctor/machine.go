@@ -124,8 +124,13 @@ func (e *examination) state() {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if dir = existing(dir); unix.Access(dir, unix.W_OK) != nil {
-			e.add(check, Failed, e.StateDir+" does not exist, and "+dir+" is not writable", "create the directory for the user of statusd, or set stateDir")
+		// Rights alone do not tell: root may write to /proc, and no directory can be created there.
+		probe, err := os.MkdirTemp(existing(dir), "doctor-")
+		if err == nil {
+			err = os.Remove(probe)
+		}
+		if err != nil {
+			e.add(check, Failed, e.StateDir+" does not exist and cannot be created: "+err.Error(), "create the directory for the user of statusd, or set stateDir")
 			return
 		}
 		e.add(check, OK, e.StateDir+" does not exist yet; it can be created", "")

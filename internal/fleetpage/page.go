@@ -52,12 +52,12 @@ type server struct {
 	end     context.CancelFunc
 }
 
-// New makes the page of a fleet whose nodes have the version and the runtime. It starts nothing.
+// New makes the page of a fleet whose nodes have the version and the runtime. New starts nothing.
 func New(f *fleet.Fleet, version, runtime string) *Page {
 	return &Page{fleet: f, version: version, runtime: runtime, files: web.Handler(), servers: make(map[*fleet.Node]server)}
 }
 
-// Run serves the pages of nodes until ctx ends. It may be called once.
+// Run serves the pages of nodes until ctx ends. Run may be called once.
 func (p *Page) Run(ctx context.Context) {
 	p.mu.Lock()
 	p.ctx = ctx

@@ -156,8 +156,8 @@ const (
 // Evidence is the known facts about a kubelet at one look.
 type Evidence struct {
 	Process Fact[Process] `json:"process"`
-	// Healthz is the kubelet's /healthz on its loopback port. Parts are those of its server, by name:
-	// ping, log, syncloop.
+	// Healthz is the kubelet's /healthz on its loopback port. Parts are the health checks of the
+	// kubelet's server, by name: ping, log, syncloop.
 	Healthz Fact[Answer]            `json:"healthz"`
 	Parts   map[string]Fact[Answer] `json:"parts,omitempty"`
 	Lease   Fact[Lease]             `json:"lease"`

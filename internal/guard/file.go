@@ -87,7 +87,7 @@ func (s State) resumed(now time.Time) State {
 	return s
 }
 
-// store is save for callers that go on without it.
+// store saves, for callers that continue after a failure.
 func (g *Guard) store() { _ = g.save() }
 
 func (g *Guard) storeFailed() bool {

@@ -72,7 +72,7 @@ func (g *Guard) admitted(ctx context.Context, reason string) error {
 	return err
 }
 
-// noteSlots notes an answer about the slots. It reports whether they are unknown for so long that a restart may be made without one.
+// noteSlots notes an answer about the slots. noteSlots reports whether they are unknown for so long that a restart may be made without one.
 func (g *Guard) noteSlots(err error) (alone bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

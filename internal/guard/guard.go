@@ -61,7 +61,7 @@ type Guard struct {
 	busyAt      time.Time // when other nodes were last seen to have all slots
 }
 
-// New makes a guard with the state of its file. It starts nothing.
+// New makes a guard with the state of its file. New starts nothing.
 func New(o Options) (*Guard, error) {
 	if o.Kubelet == nil || o.Collect == nil {
 		return nil, errors.New("guard: Kubelet and Collect are required")
@@ -109,7 +109,7 @@ func (g *Guard) Evidence() Evidence {
 	return g.evidence
 }
 
-// Run watches until ctx ends. It returns when all its goroutines have ended, except goroutines blocked on a hanging disk.
+// Run watches until ctx ends. Run returns when all its goroutines have ended, except goroutines blocked on a hanging disk.
 func (g *Guard) Run(ctx context.Context) error {
 	if watcher, ok := g.o.Kubelet.(Watcher); ok {
 		g.doing.Go(func() { g.watch(ctx, watcher) })
@@ -279,7 +279,7 @@ func (g *Guard) Maintenance(until time.Time) error {
 }
 
 // Restart restarts the kubelet for another reason than a verdict, within the same policy: budget, pauses,
-// cool-down, maintenance and shutdown withhold it as well, with [ErrWithheld]. It returns when it is done.
+// cool-down, maintenance and shutdown withhold it as well, with [ErrWithheld]. Restart returns when it is done.
 func (g *Guard) Restart(ctx context.Context, reason string) error {
 	g.mu.Lock()
 	asked := Verdict{Health: Unhealthy, Helps: true, Reasons: []Reason{{Code: reason}}}

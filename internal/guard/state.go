@@ -200,7 +200,7 @@ func (s *State) rememberStart(p Process, now time.Time) {
 	s.Started = p.Started
 }
 
-// rememberEnd counts the processes that the guard started in vain. The supervisor of a unit counts the processes
+// rememberEnd counts the processes that the guard started without success. The supervisor of a unit counts the processes
 // that it started. Without /healthz, whether a process has worked is unknown.
 func (s *State) rememberEnd(e Evidence, now time.Time) {
 	s.Vain = slices.DeleteFunc(s.Vain, func(t time.Time) bool { return now.Sub(t) > loopWindow })

@@ -94,7 +94,7 @@ func (l *log) last(about unique.Handle[subject]) *entry {
 }
 
 // drop removes one entry so that the past of what happens often gives way to all else: the oldest
-// but the first of the subject that has the most. It returns the removed entry. At least two
+// but the first of the subject that has the most. drop returns the removed entry. At least two
 // entries must be there.
 func (l *log) drop() entry {
 	type count struct {

@@ -35,7 +35,7 @@ func (s *Store) write(l line) {
 // idlePeriod is the interval of checks for outdated records, and for a disk that works again.
 const idlePeriod = 15 * time.Second
 
-// Run makes records of the reports and writes them to the file, until the context ends. It returns
+// Run makes records of the reports and writes them to the file, until the context ends. Run returns
 // after the last write. Run continues after an error of the disk and records it for the node.
 func (s *Store) Run(ctx context.Context) error {
 	w := &writer{store: s, path: s.opts.File}

@@ -35,7 +35,7 @@ type Store struct {
 	unwritten
 }
 
-// New returns a store. It reads the file, if there is one, and starts nothing.
+// New returns a store. New reads the file, if there is one, and starts nothing.
 func New(options Options) *Store {
 	options.setDefaults()
 	s := &Store{

@@ -69,7 +69,7 @@ func NewRequest(ctx context.Context, action *v1.HTTPGetAction, container *v1.Con
 	return request, nil
 }
 
-// headers returns those of the spec, with defaults for User-Agent and Accept. An empty Accept
+// headers returns the headers of the spec, with defaults for User-Agent and Accept. An empty Accept
 // in the spec means that none is sent.
 func headers(wanted []v1.HTTPHeader, userAgent string) http.Header {
 	header := make(http.Header)

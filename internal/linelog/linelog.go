@@ -17,7 +17,7 @@ var ErrDamaged = errors.New("damaged line")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Append adds a value as a line to a buffer. It returns an error if the value cannot be encoded as
+// Append adds a value as a line to a buffer. Append returns an error if the value cannot be encoded as
 // JSON.
 func Append(to []byte, value any) ([]byte, error) {
 	data, err := json.Marshal(value)

@@ -66,7 +66,7 @@ func (r *Request) open() (io.ReadCloser, error) {
 	}
 }
 
-// more returns when the container may have written more. It reports whether it has ended.
+// more returns when the container may have written more. more reports whether it has ended.
 func (r *Request) more(ctx context.Context, changed <-chan struct{}) (ended bool, err error) {
 	look := time.NewTimer(lookAgain)
 	defer look.Stop()
@@ -100,7 +100,7 @@ func (l *Delivery) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the delivery. It may be called again.
+// Close ends the delivery. Close may be called again.
 func (l *Delivery) Close() error {
 	l.stop()
 	l.stop = func() {}

@@ -209,7 +209,7 @@ func (r *reader) nextLine() ([]byte, error) {
 	}
 }
 
-// goOn is called at the end of a file. It returns when there may be more to read.
+// goOn is called at the end of a file. goOn returns when there may be more to read.
 func (r *reader) goOn() error {
 	switch {
 	case len(r.chain) > 1:

@@ -8,7 +8,7 @@ import (
 // blockBytes is how much is read at a time from the end.
 const blockBytes = 64 << 10
 
-// skipToTail makes the chain begin with the last lines. It reads no more of the files than
+// skipToTail makes the chain begin with the last lines. skipToTail reads no more of the files than
 // that, from their ends.
 func (r *reader) skipToTail(lines int64) error {
 	seen := map[string]bool{} // streams with an entry so far

@@ -125,7 +125,7 @@ func (w *Writer) write(stream string, piece []byte, goesOn bool) {
 
 // makeRoom needs mu. It rotates if the file would grow too long. If that fails it is tried
 // again after some more bytes, not for each entry; meanwhile the file grows to twice its
-// size, and then entries are lost. It reports whether there is room.
+// size, and then entries are lost. makeRoom reports whether there is room.
 func (w *Writer) makeRoom(length int64) bool {
 	if w.size == 0 || w.size+length <= w.maxBytes {
 		return true

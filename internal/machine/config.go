@@ -109,7 +109,7 @@ func (c *Config) missing(o logs.Options) (missing []string) {
 	return missing
 }
 
-// origins are those of units, or of files below a root.
+// origins are the origins of units, or of files below a root.
 func origins(root string, list map[string]string) map[string]logs.Origin {
 	all := map[string]logs.Origin{}
 	for name, origin := range list {

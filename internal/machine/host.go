@@ -47,7 +47,7 @@ type Host struct {
 	past    past
 }
 
-// New makes it. It starts nothing.
+// New makes it. New starts nothing.
 func New(config Config, o Options) (*Host, error) {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	m := &Host{config: config, o: o}

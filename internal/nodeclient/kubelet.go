@@ -38,7 +38,7 @@ func (c Credentials) CheckToken() error {
 	return nil
 }
 
-// Kubelet makes a client for the kubelet's server. It keeps one HTTP/1.1 connection, which serves one request at a time; a canceled request
+// Kubelet makes a client for the kubelet's server. Kubelet keeps one HTTP/1.1 connection, which serves one request at a time; a canceled request
 // closes it.
 func Kubelet(c Credentials) (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.Insecure, ServerName: c.ServerName}

@@ -81,7 +81,7 @@ type Keeper struct {
 	touched map[v1.NodeConditionType]bool // types that may have been written
 }
 
-// New makes a keeper. It writes nothing before Run.
+// New makes a keeper. New writes nothing before Run.
 func New(o Options) *Keeper {
 	return &Keeper{
 		o: o, target: target{o.Client, o.Node}, woken: make(chan struct{}, 1), reworded: make(chan time.Duration, 1),
@@ -95,7 +95,7 @@ type Owner struct {
 	*Keeper
 }
 
-// Owner adds an owner. It must be called before Run.
+// Owner adds an owner. Owner must be called before Run.
 func (k *Keeper) Owner(terms Terms) *Owner {
 	terms.Heartbeat = cmp.Or(terms.Heartbeat, DefaultHeartbeat)
 	o := &Owner{terms, k}
@@ -107,7 +107,7 @@ func (k *Keeper) Owner(terms Terms) *Owner {
 func (k *Keeper) Owned() bool { return len(k.owners) > 0 }
 
 // Set sets conditions: their types, statuses, reasons and messages, which are cut to 1 KiB. Earlier conditions
-// that are not in the list stay as they are. It returns at once.
+// that are not in the list stay as they are. Set returns at once.
 func (o *Owner) Set(conditions ...v1.NodeCondition) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,7 +129,7 @@ func (o *Owner) Set(conditions ...v1.NodeCondition) {
 	}
 }
 
-// Remove removes a condition. It returns at once.
+// Remove removes a condition. Remove returns at once.
 func (o *Owner) Remove(kind v1.NodeConditionType) {
 	o.mu.Lock()
 	o.wanted[kind] = nil
@@ -138,7 +138,7 @@ func (o *Owner) Remove(kind v1.NodeConditionType) {
 }
 
 // Then triggers a check of the Node, and calls done, from Run, once the Node has all earlier changes. A done of nil
-// is not called. It returns at once.
+// is not called. Then returns at once.
 func (o *Owner) Then(done func()) {
 	if done != nil {
 		o.mu.Lock()
@@ -184,7 +184,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// wait waits until something may have to be written: because it has changed, or as a heartbeat. It also reports
+// wait waits until something may have to be written: because it has changed, or as a heartbeat. wait also reports
 // whether ctx lasts.
 func (k *Keeper) wait(ctx context.Context) (changed, lasts bool) {
 	due := k.looked.Add(k.heartbeat())

@@ -55,7 +55,7 @@ func TestConfig_WrongValues_AreNamedWithTheirFields(t *testing.T) {
 func TestAFileOfAnotherKindIsRefused(t *testing.T) {
 	for data, want := range map[string]string{
 		"apiVersion: statusd/v1alpha1\nkind: StatusdConfiguration\n":                                                     "want apiVersion: statusd/v1alpha1, kind: ObserveConfiguration",
-		"apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\ncriPase: 1s\n":                                        `c.yaml:3: unknown field "criPase"; statusd config default --observe lists those there are`,
+		"apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\ncriPase: 1s\n":                                        `c.yaml:3: unknown field "criPase"; statusd config default --observe lists all fields`,
 		"apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\nkubelet:\n  pace: 1s\n":                               "c.yaml:4: kubelet.pace is no longer a setting: the kubelet is asked every 10 s",
 		"apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\nguard: {pidFile: /run/kubelet.pid, firstPause: 1s}\n": "c.yaml:3: guard.pidFile is no longer a setting: set kubelet.process to the path of the file",
 		"apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\nmachine: {kernelLog: \"\", units: {}}\n":              "c.yaml:3: machine.units is no longer a setting: the journal of guard.unit and guard.runtimeUnit is read",

@@ -12,7 +12,7 @@ import (
 	"github.com/statusd/statusd/internal/process/console"
 )
 
-// newGuard makes the guard of the kubelet. It reads the lease by requests of its own: that they are answered
+// newGuard makes the guard of the kubelet. newGuard reads the lease by requests of its own: that they are answered
 // shows that the kubelet could have renewed it, which a watch that is silent does not.
 func (o *Observer) newGuard(c *console.Console) (_ console.Guard, err error) {
 	kubelet := o.kubeletOptions(nil)

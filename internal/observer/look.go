@@ -35,7 +35,7 @@ const (
 	saveInterval = time.Minute
 )
 
-// changed takes that a side has something new. It returns at once.
+// changed takes that a side has something new. changed returns at once.
 func (o *Observer) changed(side audit.Side, uid types.UID) {
 	o.log.Debug("side changed", "side", side, "uid", uid)
 	o.sides.refreshAfter(side, uid)

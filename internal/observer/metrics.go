@@ -9,7 +9,7 @@ import (
 	"github.com/statusd/statusd/internal/process"
 )
 
-// metrics are those of the observer that count. docs/reference/metrics.md describes all of them.
+// metrics are the counters of the observer. docs/reference/metrics.md describes all of them.
 type metrics struct {
 	detected, resolved *prometheus.CounterVec
 	repaired           *prometheus.CounterVec
@@ -61,7 +61,7 @@ type counted struct {
 // WrappedRoundTripper lets client-go close idle connections.
 func (c counted) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }
 
-// RoundTrip is that of an [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper].
 func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
 	verb := request.Method
 	if request.URL.Query().Get("watch") != "" {

@@ -60,8 +60,8 @@ const (
 	lockFile  = "lock"
 )
 
-// New makes an observer and opens its resources: the state directory, the ports, the kubeconfig. It reports
-// all errors that can be found before anything runs. It starts nothing: call [Observer.Run], or
+// New makes an observer and opens its resources: the state directory, the ports, the kubeconfig. New reports
+// all errors that can be found before anything runs. New starts nothing: call [Observer.Run], or
 // [Observer.Close] if Run will not be called.
 func New(config Config, options Options) (*Observer, error) {
 	if err := config.Validate(); err != nil {

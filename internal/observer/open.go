@@ -74,7 +74,7 @@ func lockState(path string) (*os.File, error) {
 	return file, nil
 }
 
-// connect makes the client of the API server. It asks nothing.
+// connect makes the client of the API server. connect asks nothing.
 func (o *Observer) connect() error {
 	if o.options.client != nil {
 		o.client = o.options.client
@@ -148,7 +148,7 @@ func (o *Observer) followCredentials(ctx context.Context) error {
 }
 
 // CheckConfig returns all reasons for which [New] would refuse the config: wrong values, and a
-// kubeconfig that cannot be used. It sends no request.
+// kubeconfig that cannot be used. CheckConfig sends no request.
 func CheckConfig(config Config) error {
 	if err := config.Validate(); err != nil {
 		return err

@@ -36,7 +36,7 @@ type Options struct {
 
 	// credentialsInterval is how often the kubeconfig is looked at; tests shorten it.
 	credentialsInterval time.Duration
-	// client is that of tests.
+	// client is the client of tests.
 	client kubernetes.Interface
 	// runtime is what repairs do to the runtime, in tests.
 	runtime repair.Runtime

@@ -14,7 +14,7 @@ import (
 	"github.com/statusd/statusd/internal/process"
 )
 
-// Validate reports all problems of the values, each with the path of its field. It reads no file.
+// Validate reports all problems of the values, each with the path of its field. Validate reads no file.
 func (c *Config) Validate() error {
 	c.bracketAddresses()
 	wrong, problems := process.Problems()

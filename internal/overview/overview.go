@@ -54,7 +54,7 @@ type Node struct {
 	Problem  string         `json:"problem,omitempty"`
 }
 
-// Gather queries the observers of all nodes, in the namespace of the observers. It returns an error if listing nodes or pods
+// Gather queries the observers of all nodes, in the namespace of the observers. Gather returns an error if listing nodes or pods
 // fails: without the lists nothing is known.
 func Gather(ctx context.Context, client kubernetes.Interface, namespace string) ([]Node, error) {
 	nodes, err := listNodes(ctx, client)

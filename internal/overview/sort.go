@@ -24,7 +24,7 @@ const (
 	Broken // the kubelet does not do its work, or two of them do
 )
 
-// Severity is that of a node.
+// Severity is the severity of a node.
 func (n *Node) Severity() Severity {
 	if n.Overview == nil {
 		switch {

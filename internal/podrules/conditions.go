@@ -47,7 +47,7 @@ type ConditionType struct {
 // KubeletTypes is the kubelet's table, in the order in which statuses list the conditions. To add a
 // type that nodes own, add a row here, and a generator in package podstatus.
 var KubeletTypes = [...]ConditionType{
-	{v1.PodResizePending, owned}, // the times of these two are those of the resize
+	{v1.PodResizePending, owned}, // these two have the times of the resize
 	{v1.PodResizeInProgress, owned},
 	{v1.DisruptionTarget, shared | timed},
 	{v1.PodReadyToStartContainers, owned | timed},

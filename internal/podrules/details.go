@@ -28,7 +28,7 @@ func (o Ownership) OnlyDetails(pod *v1.Pod, api, desired *v1.PodStatus) bool {
 	return err == nil && patch == nil
 }
 
-// withCondition makes the conditions of one type those of another status.
+// withCondition copies the conditions of one type from another status.
 func withCondition(status, other *v1.PodStatus, t v1.PodConditionType) {
 	of := func(c v1.PodCondition) bool { return c.Type == t }
 	status.Conditions = slices.DeleteFunc(status.Conditions, of)

@@ -347,7 +347,7 @@ func samePointer[T comparable](a, b *T) bool {
 
 // NeedsReconcile reports whether the API's status of the pod differs from the cached one (R3). The
 // API's status is compared as if normalized, without a copy. Nothing is allocated, and no diff is
-// computed (R4). It returns false if pod is nil (unknown to the node, R1) or api is nil (a static
+// computed (R4). NeedsReconcile returns false if pod is nil (unknown to the node, R1) or api is nil (a static
 // pod without a mirror, R2).
 //
 // True does not imply that a patch is needed: Merge may keep the API's side of the difference (X2,

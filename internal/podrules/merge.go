@@ -115,7 +115,7 @@ func (m *conditionMerge) isTrue(t v1.PodConditionType) bool {
 	return c != nil && c.Status == v1.ConditionTrue
 }
 
-// set puts a condition in the place of the one of its type, or at the end.
+// set replaces the condition of the same type, or adds the condition at the end.
 func (m *conditionMerge) set(c v1.PodCondition) {
 	if api := LastOfType(m.api.Conditions, c.Type); api != nil {
 		c.LastTransitionTime = publishedTime(api, &c, m.now)

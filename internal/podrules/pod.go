@@ -45,7 +45,7 @@ func IsMirror(pod *v1.Pod) bool {
 }
 
 // IsMirrorOf reports whether a mirror pod belongs to exactly this static pod and is not being
-// deleted. It returns false if static is nil.
+// deleted. IsMirrorOf returns false if static is nil.
 func IsMirrorOf(mirror, static *v1.Pod) bool {
 	return static != nil && mirror.DeletionTimestamp == nil &&
 		mirror.Annotations[v1.MirrorPodAnnotationKey] == static.Annotations[HashAnnotation]
@@ -138,8 +138,8 @@ func ExactCopy[T any](s []T) []T {
 	return c
 }
 
-// withConditions returns a copy of conditions in which two are set, each in the place of the
-// one of its type, or at the end.
+// withConditions returns a copy of conditions in which two are set, each in place of the
+// condition of its type, or at the end.
 func withConditions(conditions []v1.PodCondition, first, second *v1.PodCondition) []v1.PodCondition {
 	c := setCondition(ExactCopy(conditions), first)
 	return slices.Clip(setCondition(c, second))

@@ -26,7 +26,7 @@ func (e *TransitionError) Error() string {
 		kind, e.Container, e.From, e.To)
 }
 
-// CheckTransitions reports whether incoming may follow old. It returns nil or a
+// CheckTransitions reports whether incoming may follow old. CheckTransitions returns nil or a
 // [*TransitionError] that names the first container that left its final state.
 //
 // Pods that always restart are exempt (T1), and so are pods in which a container may restart all

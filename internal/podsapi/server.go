@@ -58,7 +58,7 @@ type Server struct {
 	watchers map[*watcher]bool
 }
 
-// New makes a server. It starts nothing: see [Server.Run].
+// New makes a server. New starts nothing: see [Server.Run].
 func New(options Options) (*Server, error) {
 	if options.Source == nil {
 		return nil, errors.New("podsapi: options: Source is nil")
@@ -69,7 +69,7 @@ func New(options Options) (*Server, error) {
 	return &Server{options: options, watchers: map[*watcher]bool{}}, nil
 }
 
-// Run serves on a listener, and follows the source, until ctx ends. It closes the listener.
+// Run serves on a listener, and follows the source, until ctx ends. Run closes the listener.
 func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

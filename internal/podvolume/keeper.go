@@ -34,7 +34,7 @@ const (
 )
 
 // Keeper keeps the volumes up to date whose contents come from the API: a goroutine for
-// each pod that has any, so that one whose objects cannot be read delays no other.
+// each pod that has any, so that a pod whose objects cannot be read delays no other.
 type Keeper struct {
 	objects volume.Objects // nil: no API server
 	event   func(pod *v1.Pod, container, eventType, reason, message string)
@@ -134,7 +134,7 @@ func (k *Keeper) Add(uid types.UID, pod *Contents) {
 	}
 }
 
-// start needs mu. It does nothing unless the keeper runs.
+// start needs mu. start does nothing unless the keeper runs.
 func (k *Keeper) start(pod *Contents) {
 	if k.ctx == nil || pod.cancel != nil {
 		return

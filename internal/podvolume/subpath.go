@@ -9,7 +9,7 @@ import (
 )
 
 // MakeSubPath makes the directory of a sub-path if it is missing, with the mode of the volume:
-// users who may write to one may write to the other. It never leaves the volume, whatever links a
+// users who may write to one may write to the other. MakeSubPath never leaves the volume, whatever links a
 // container has put into it.
 func MakeSubPath(volume, subPath string) error {
 	root, err := os.OpenRoot(volume)

@@ -13,7 +13,7 @@ import (
 type Members struct {
 	// Variable is NAME=value in the environment that the process was started with.
 	Variable string
-	// Arguments are those of a process that is killed while it starts a member: until the member
+	// Arguments are the arguments of a process that is killed while it starts a member: until the member
 	// runs its own program, it has these and no Variable.
 	Arguments []string
 	// Leader is the leader of the container's session, if it is known. While it exists
@@ -114,7 +114,7 @@ func (m Members) PIDs() ([]int, error) {
 }
 
 // Kill kills all members, including processes that they start meanwhile, and returns when they have
-// ended. It gives up after the timeout, which only processes that the kernel cannot interrupt can
+// ended. Kill gives up after the timeout, which only processes that the kernel cannot interrupt can
 // reach.
 func (m Members) Kill(timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)

@@ -29,7 +29,7 @@ type ID struct {
 	Boot  string `json:"boot"`
 }
 
-// Complete reports whether the identity can be that of a process.
+// Complete reports whether the identity can belong to a process.
 func (id *ID) Complete() bool { return id.PID > 0 && id.Boot != "" }
 
 // Identify returns the identity of a process that exists now.

@@ -21,7 +21,7 @@ type connected struct {
 	transport http.RoundTripper
 }
 
-// NewConnection makes a connection with the credentials of a config. It sends no request.
+// NewConnection makes a connection with the credentials of a config. NewConnection sends no request.
 func NewConnection(config *rest.Config) (*Connection, error) {
 	c := &Connection{}
 	return c, c.Replace(config)

@@ -76,7 +76,7 @@ func (e *Events) Collectors() []prometheus.Collector {
 	}, func() float64 { return float64(len(e.queue)) })}
 }
 
-// Event takes an event of a pod or of one of its containers. It never blocks.
+// Event takes an event of a pod or of one of its containers. Event never blocks.
 func (e *Events) Event(pod *v1.Pod, container, eventType, reason, message string) {
 	level := slog.LevelDebug // the API server has it
 	if e.client == nil {
@@ -90,13 +90,13 @@ func (e *Events) Event(pod *v1.Pod, container, eventType, reason, message string
 	e.take(reference(pod, container), eventType, reason, message)
 }
 
-// NodeEvent takes an event of the node itself. It never blocks.
+// NodeEvent takes an event of the node itself. NodeEvent never blocks.
 func (e *Events) NodeEvent(eventType, reason, message string) {
 	// kubectl describe node looks for events with the name in place of the UID.
 	e.take(v1.ObjectReference{Kind: "Node", Name: e.node, UID: types.UID(e.node)}, eventType, reason, printable(message))
 }
 
-// Take takes an event of any object. It never blocks.
+// Take takes an event of any object. Take never blocks.
 func (e *Events) Take(about v1.ObjectReference, eventType, reason, message string) {
 	e.take(about, eventType, reason, printable(message))
 }

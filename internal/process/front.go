@@ -79,7 +79,7 @@ func (f *Fronts) OpenSocket(log *slog.Logger, name, path string) *Front {
 	return newFront(f, where{"unix", path}, listener)
 }
 
-// Close closes the addresses that the last process has left to a next one that was not made. Call it when no
+// Close closes the addresses that the last process left for a successor, if no successor was made. Call it when no
 // process runs any more.
 func (f *Fronts) Close() error {
 	return errors.Join(f.closeOthers("tcp", nil), f.closeOthers("unix", nil))

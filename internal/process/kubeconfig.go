@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// LoadKubeconfig reads a kubeconfig and the files that it names. It sends no request.
+// LoadKubeconfig reads a kubeconfig and the files that it names. LoadKubeconfig sends no request.
 func LoadKubeconfig(path string) (*rest.Config, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

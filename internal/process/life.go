@@ -39,7 +39,7 @@ func (l *Life) OnClose(c io.Closer) { l.closers = append(l.closers, c) }
 // HasRun reports whether Run was called.
 func (l *Life) HasRun() bool { return l.ran.Load() }
 
-// Run runs the parts until ctx ends, stops them in the reverse order, and closes the resources. It may be called
+// Run runs the parts until ctx ends, stops them in the reverse order, and closes the resources. Run may be called
 // once.
 func (l *Life) Run(ctx context.Context, parts []Part) error {
 	if l.ran.Swap(true) {

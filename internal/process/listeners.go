@@ -15,7 +15,7 @@ type Listeners struct {
 	last      int
 }
 
-// Announce calls all listeners. It must not wait: it is called under the locks of others.
+// Announce calls all listeners. Announce must not wait: it is called under the locks of others.
 func (l *Listeners) Announce(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,7 +25,7 @@ type Supervisor struct {
 }
 
 // SupervisorFromEnvironment returns the supervisor that started this process, from the environment
-// variables that systemd sets. It removes them, so that containers cannot send messages in the
+// variables that systemd sets. SupervisorFromEnvironment removes them, so that containers cannot send messages in the
 // process's name.
 func SupervisorFromEnvironment() Supervisor {
 	s := Supervisor{Socket: os.Getenv("NOTIFY_SOCKET")}

@@ -83,7 +83,7 @@ func (s *Server) table() []route {
 	}
 }
 
-// serve finds the route of a request. It does so by segments of the path as it was sent, so that
+// serve finds the route of a request. serve does so by segments of the path as it was sent, so that
 // no encoded slash or dot is taken for a separator and nothing is redirected.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()

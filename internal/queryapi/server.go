@@ -38,7 +38,7 @@ type Server struct {
 	closeOnce sync.Once
 }
 
-// New makes a server. It starts nothing: see [Server.Run].
+// New makes a server. New starts nothing: see [Server.Run].
 func New(options Options) (*Server, error) {
 	if options.Source == nil {
 		return nil, errors.New("api: options: Source is nil")
@@ -62,7 +62,7 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
-// Run follows the source until ctx ends, and then ends all watches. It may be called once.
+// Run follows the source until ctx ends, and then ends all watches. Run may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.closeOnce.Do(func() { close(s.ending) })
 	ctx, cancel := context.WithCancel(ctx)

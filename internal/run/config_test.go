@@ -43,10 +43,10 @@ func TestShownConfig_HasTheNamesOfTheFile(t *testing.T) {
 
 func TestBadConfigFilesAreNamedWithTheirLine(t *testing.T) {
 	cases := []struct{ name, file, want string }{
-		{"unknown field", header + "nodeNmae: n1\n", `config: f.yaml:3: unknown field "nodeNmae"; statusd config default lists those there are`},
-		{"unknown field inside", header + "log:\n  format: text\n  colour: red\n", `config: f.yaml:5: unknown field "colour"; statusd config default lists those there are`},
-		{"wrong type", header + "node:\n  maxPods: many\n", "config: f.yaml:4: cannot unmarshal !!str `many` into int"},
-		{"wrong duration", header + "shutdownTimeout: soon\n", "config: f.yaml:3: cannot unmarshal !!str `soon` into time.Duration"},
+		{"unknown field", header + "nodeNmae: n1\n", `config: f.yaml:3: unknown field "nodeNmae" (did you mean nodeName?); statusd config default lists all fields`},
+		{"unknown field inside", header + "log:\n  format: text\n  colour: red\n", `config: f.yaml:5: unknown field "colour"; statusd config default lists all fields`},
+		{"wrong type", header + "node:\n  maxPods: many\n", `config: f.yaml:4: got "many", want a number`},
+		{"wrong duration", header + "shutdownTimeout: soon\n", `config: f.yaml:3: got "soon", want a duration such as 1m30s`},
 		{"twice", header + "nodeName: a\nnodeName: b\n", `config: f.yaml:4: mapping key "nodeName" already defined at line 3`},
 		{"empty", "", `config: f.yaml: is apiVersion "", kind ""; want apiVersion: statusd/v1alpha1, kind: StatusdConfiguration`},
 		{"another version", "apiVersion: statusd/v2\nkind: StatusdConfiguration\n", `config: f.yaml: is apiVersion "statusd/v2", kind "StatusdConfiguration"; want apiVersion: statusd/v1alpha1, kind: StatusdConfiguration`},

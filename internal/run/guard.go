@@ -73,7 +73,7 @@ func (g *selfGuard) Run(ctx context.Context) error {
 	return err
 }
 
-// collect returns the node's facts about itself. It waits for no lock: if a lock is stuck, the parts cannot be read,
+// collect returns the node's facts about itself. collect waits for no lock: if a lock is stuck, the parts cannot be read,
 // and their last facts keep their age.
 func (g *selfGuard) collect(ctx context.Context) guard.Evidence {
 	locks, pods := g.locks.look(ctx), g.pods.look(ctx)

@@ -41,7 +41,7 @@ type Process struct {
 	known      chan struct{} // closed once rules can be evaluated
 }
 
-// New makes a node and the daemon's parts around it. It reports all errors that can be found before anything runs. It
+// New makes a node and the daemon's parts around it. New reports all errors that can be found before anything runs. It
 // starts nothing: call [Process.Run], or [Process.Close] if Run will not be called. The options are the node's; New sets
 // the kubelet's API, the observer and the content of /configz.
 func New(config Config, options agent.Options) (*Process, error) {
@@ -152,7 +152,7 @@ func (p *Process) Address() string { return p.console.Address() }
 func (p *Process) ServerAddress() string { return p.agent.ServerAddress() }
 
 // Run runs the process until ctx ends, then stops in order and within ShutdownTimeout, closes all resources, and
-// returns. Containers keep running. It may be called once.
+// returns. Containers keep running. Run may be called once.
 func (p *Process) Run(ctx context.Context) error {
 	p.log.Info("starting", "version", p.version, "node", p.node.Name, "standalone", p.node.Client == nil,
 		"stateDir", p.config.StateDir, "manifests", p.config.Manifests, "endpoints", p.Address())

@@ -13,7 +13,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// Validate reports all problems of the values, each with the path of its field. It reads no file:
+// Validate reports all problems of the values, each with the path of its field. Validate reads no file:
 // see [CheckConfig] for files.
 func (c *Config) Validate() error {
 	return errors.Join(c.Config.Validate(), c.validateDaemon())
@@ -48,7 +48,7 @@ func (c *Config) validateDaemon() error {
 }
 
 // CheckConfig returns all reasons for which [New] would refuse the config: wrong values, and files
-// that cannot be used. It sends no request.
+// that cannot be used. CheckConfig sends no request.
 func CheckConfig(config Config) error {
 	if err := config.validateDaemon(); err != nil {
 		return errors.Join(agent.CheckConfig(config.Config), err)

@@ -131,7 +131,7 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 	return c.ID, nil
 }
 
-// begin needs mu. It does nothing to a container that does not wait.
+// begin needs mu. begin does nothing to a container that does not wait.
 func (r *Runtime) begin(c *container) {
 	if c.State != runtime.Created {
 		return
@@ -254,7 +254,7 @@ func (r *Runtime) Logs(ctx context.Context, id string, options runtime.LogOption
 	return c.log.Open(ctx, options), nil
 }
 
-// now is the time as the machine's clock shows it. It needs mu.
+// now is the time as the machine's clock shows it. now needs mu.
 func (r *Runtime) now() time.Time { return time.Now().Add(r.skew).Round(0) }
 
 // end needs mu. The first end of a container counts.

@@ -135,7 +135,7 @@ func (l *Log) Open(ctx context.Context, options runtime.LogOptions) io.ReadClose
 	return io.NopCloser(r)
 }
 
-// tail needs mu. It returns the number of the entry with which the last lines begin.
+// tail needs mu. tail returns the number of the entry with which the last lines begin.
 func (l *Log) tail(name string, lines int64) int {
 	seen := map[string]bool{}
 	for i := len(l.entries) - 1; i >= 0; i-- {

@@ -135,7 +135,7 @@ func (p *pod) begin(now time.Time) {
 	p.report()
 }
 
-// resume goes on with the life of a pod whose containers an earlier run has started: they have been running meanwhile. It reports whether
+// resume goes on with the life of a pod whose containers an earlier run has started: they have been running meanwhile. resume reports whether
 // there are any.
 func (p *pod) resume(now time.Time) bool {
 	var shown *v1.ContainerStatus

@@ -54,7 +54,7 @@ type simulatedNode struct {
 	notReady error
 }
 
-// New returns a simulation. It starts nothing: see [Simulation.Run].
+// New returns a simulation. New starts nothing: see [Simulation.Run].
 func New(o Options) (*Simulation, error) {
 	if o.Nodes <= 0 || o.Prefix == "" {
 		return nil, errors.New("simulate: want a number of nodes and a prefix of their names")

@@ -46,7 +46,7 @@ func columnsOf(pod *v1.Pod, status *v1.PodStatus) columns {
 }
 
 // initContainers looks at the init containers up to the first that is at work, and reports whether
-// there is one. Sidecars count as containers of the pod.
+// a container is at work. Sidecars count as containers of the pod.
 func (c *columns) initContainers(pod *v1.Pod, status *v1.PodStatus) (initializing bool) {
 	var ofSidecars int32
 	for i := range pod.Spec.InitContainers {

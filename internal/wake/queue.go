@@ -17,7 +17,7 @@ func NewQueue[T comparable]() *Queue[T] {
 	return &Queue[T]{wake: make(chan struct{}, 1), queued: map[T]bool{}}
 }
 
-// Add puts a value at the end unless the queue has it. It never blocks.
+// Add puts a value at the end unless the queue has it. Add never blocks.
 func (q *Queue[T]) Add(value T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -2,7 +2,7 @@
 // signal is enough.
 package wake
 
-// Up leaves a signal in c unless one is pending. It never blocks. The capacity of c must be 1.
+// Up leaves a signal in c unless one is pending. Up never blocks. The capacity of c must be 1.
 func Up(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

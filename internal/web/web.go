@@ -31,7 +31,7 @@ type file struct {
 	tag     string
 }
 
-// Handler serves the page at "/" and its files beside it. It may be called from any goroutine.
+// Handler serves the page at "/" and its files beside it. Handler may be called from any goroutine.
 func Handler() http.Handler {
 	served, err := load(files)
 	if err != nil {

@@ -56,7 +56,7 @@ const (
 	leaseSlots = 64
 )
 
-// New returns a fleet without nodes. It starts nothing: see [Fleet.Run].
+// New returns a fleet without nodes. New starts nothing: see [Fleet.Run].
 func New(o Options) (*Fleet, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func New(o Options) (*Fleet, error) {
 // Manager returns the manager that reports the pods of all nodes.
 func (f *Fleet) Manager() *status.Manager { return f.manager }
 
-// Run runs the nodes until ctx ends, then delivers the remaining statuses for up to 10 s and returns nil. It may be called
+// Run runs the nodes until ctx ends, then delivers the remaining statuses for up to 10 s and returns nil. Run may be called
 // once.
 func (f *Fleet) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -142,7 +142,7 @@ func below(names map[string]bool, field string) bool {
 	return false
 }
 
-// saysNothing reports whether a value is that of a pod that does not have the field.
+// saysNothing reports whether a pod without the field has this value.
 func saysNothing(name string, value any) bool {
 	switch value := value.(type) {
 	case nil:

@@ -92,7 +92,7 @@ type container struct {
 // View implements [runtimememory.Attempt].
 func (c *container) View() *runtime.Container { return &c.Container }
 
-// New creates a runtime. It starts nothing.
+// New creates a runtime. New starts nothing.
 func New(options Options) (*Runtime, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err

@@ -110,7 +110,7 @@ func (c *container) dialAttach(ctx context.Context) (*control.Connection, error)
 	}
 }
 
-// client is one that is attached.
+// client is an attached client.
 type client struct {
 	connection *control.Connection
 	streams    runtime.Streams

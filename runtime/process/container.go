@@ -126,7 +126,7 @@ func unlessMissing(err error) error {
 	return err
 }
 
-// advance needs Runtime.mu. It reports whether anything changed.
+// advance needs Runtime.mu. advance reports whether anything changed.
 func (c *container) advance(started *record.Started, exit *record.Exit) bool {
 	before := c.view
 	if started != nil && c.view.State == runtime.Created {

@@ -65,7 +65,7 @@ func (r *Runtime) isListed(p *pod) bool {
 	return r.pods[p.manifest.UID] == p
 }
 
-// couldRun needs Runtime.mu. It reports whether a container of the pod runs or may be
+// couldRun needs Runtime.mu. couldRun reports whether a container of the pod runs or may be
 // started again; a pod without any has just been made.
 func (p *pod) couldRun() bool {
 	if len(p.containers) == 0 || p.manifest.Spec.RestartPolicy != v1.RestartPolicyNever {

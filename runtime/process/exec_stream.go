@@ -20,7 +20,7 @@ import (
 
 var _ runtime.Streamer = (*Runtime)(nil)
 
-// exitCodeKilled is that of a command which SIGKILL ended.
+// exitCodeKilled is the exit code of a command that SIGKILL ended.
 const exitCodeKilled = 128 + int(syscall.SIGKILL)
 
 // ExecStream implements [runtime.Streamer]. The command has a shim of its own, which ends it with
@@ -209,7 +209,7 @@ func (p *pipes) copyInput(from io.Reader) {
 }
 
 // copyOutput copies until all processes that can write have let go of their end, or the
-// deadline is over that finish sets. It fails if the client takes no more.
+// deadline is over that finish sets. copyOutput fails if the client takes no more.
 func copyOutput(from *os.File, to io.Writer) error {
 	buffer := make([]byte, 32<<10)
 	for {

@@ -215,9 +215,9 @@ func (e *exits) wait() (ended, spoke []*container, err error) {
 	}
 }
 
-// take returns what a descriptor stands for. It forgets that of an ended shim, and reaps
-// the shim if it was our child. The descriptor that was reported may have been closed since, and
-// its number be that of a shim which has just been started: that one has not ended.
+// take returns what a descriptor stands for. take forgets the descriptor of an ended
+// shim, and reaps the shim if it was a child of this process. The descriptor that was reported may have been closed since, and
+// its number belong to a shim that has just been started and has not ended.
 func (e *exits) take(fd int) watched {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -75,7 +75,7 @@ func (g *groups) close() {
 
 func (g *groups) usable() bool { return g != nil && g.hierarchy != nil }
 
-// make makes the groups of a container, and those of its pod above them.
+// make makes the groups of a container, and the groups of its pod above them.
 func (g *groups) make(pod *v1.Pod, container *v1.Container, id string) ([]string, error) {
 	if !g.usable() {
 		return nil, nil
@@ -101,7 +101,7 @@ func groupPath(uid types.UID, id string) string {
 	return filepath.Join(string(uid), strings.TrimPrefix(id, Scheme))
 }
 
-// removePod removes the groups of a pod, and those of its containers that are left.
+// removePod removes the groups of a pod, and the groups of its containers that are left.
 func (g *groups) removePod(uid types.UID) error {
 	if !g.usable() {
 		return nil

@@ -88,7 +88,7 @@ func isShimOf(pid, mark string) bool {
 	return (err == nil && strings.HasPrefix(dir, mark)) || strings.HasPrefix(args[len(args)-1], mark)
 }
 
-// isContainerOf reports whether the environment is that of a container in the marked directory, by
+// isContainerOf reports whether the environment belongs to a container in the marked directory, by
 // the variables that statusd gives it.
 func isContainerOf(environment []string, mark string) bool {
 	return slices.ContainsFunc(environment, func(variable string) bool {

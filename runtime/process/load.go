@@ -187,7 +187,7 @@ func (r *Runtime) loadContainer(uid types.UID, dir containerDir) (*container, er
 	}
 	err = record.Read(dir.Shim(), &shimID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, r.discardDir(string(dir.Dir)) // the shim, if any, waits in vain for its go
+		return nil, r.discardDir(string(dir.Dir)) // the shim, if any, waits for a go that never comes
 	}
 	if err != nil {
 		r.options.Logger.Error("shim record is damaged, taking the shim for dead", "uid", uid, "id", spec.ID, "err", err)
@@ -198,7 +198,7 @@ func (r *Runtime) loadContainer(uid types.UID, dir containerDir) (*container, er
 	return r.adopt(c, shimID)
 }
 
-// adopt watches a shim that still runs, and takes over from one that does not.
+// adopt watches a running shim, and takes over from a shim that has ended.
 func (r *Runtime) adopt(c *container, shimID proc.ID) (*container, error) {
 	pidfd, err := shimID.Open()
 	if err == nil {

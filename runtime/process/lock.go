@@ -68,7 +68,7 @@ func openLock(path string) (*os.File, error) {
 	return file, err
 }
 
-// takesNoWrites reports whether an error is that of a full or read-only disk.
+// takesNoWrites reports whether an error comes from a full or read-only disk.
 func takesNoWrites(err error) bool {
 	return errors.Is(err, unix.EROFS) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }

@@ -232,7 +232,7 @@ func (r *Runtime) Version() string { return Scheme + r.options.Version }
 var errRunTwice = errors.New("process: Run may be called only once")
 
 // Run detects the exits of containers, and deletes the remains of removed pods, until ctx is done.
-// It may be called once.
+// Run may be called once.
 func (r *Runtime) Run(ctx context.Context) error {
 	if r.ran.Swap(true) {
 		return errRunTwice

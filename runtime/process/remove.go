@@ -66,7 +66,7 @@ func (p *problems) add(path string, err error) bool {
 	return !known || old.Err.Error() != err.Error()
 }
 
-// setUnlessGone is set for what could not be deleted. It reports whether that is still there, and
+// setUnlessGone is set for what could not be deleted. setUnlessGone reports whether that is still there, and
 // whether the problem is new. Another goroutine may delete the same directory meanwhile: it calls
 // solved when nothing is left, and a problem that was set after that would stay.
 func (p *problems) setUnlessGone(path string, err error) (there, isNew bool) {
@@ -153,7 +153,7 @@ func (r *Runtime) giveUp(dir string) (string, error) {
 
 func syncBoth(a, b string) error { return errors.Join(record.SyncDir(a), record.SyncDir(b)) }
 
-// removeAll deletes a directory with all that is in it, whatever the permissions. It does
+// removeAll deletes a directory with all that is in it, whatever the permissions. removeAll does
 // not go into other file systems: what is mounted inside is unmounted, and if that is not
 // possible nothing is deleted.
 func removeAll(dir string) error {

@@ -172,7 +172,7 @@ func (r *Runtime) startShim(p *pod, c *container) (err error) {
 	return nil
 }
 
-// spawn starts the shim of a container. It closes the shim's end of the connection.
+// spawn starts the shim of a container. spawn closes the shim's end of the connection.
 func (r *Runtime) spawn(c *container, theirs int) (pid, pidfd int, err error) {
 	end := os.NewFile(uintptr(theirs), "shim control")
 	defer end.Close()

@@ -27,7 +27,7 @@ func main() { campaign.Main("compat", compat) }
 
 func compat(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("compat", flag.ContinueOnError)
-	short := flags.Bool("short", false, "servers: without the real tests, and without a change of the document")
+	short := flags.Bool("short", false, "servers: without the real tests")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func (d *demo) startAlone(name string) (*daemon, error) {
 	return d.startStatusd(config)
 }
 
-// whileBuilding shows a node on its own until the control plane is built, and returns the node. It returns nil if the user
+// whileBuilding shows a node on its own until the control plane is built, and returns the node. whileBuilding returns nil if the user
 // interrupts it.
 func (d *demo) whileBuilding(ctx context.Context) (*daemon, error) {
 	daemon, err := d.startAlone("statusd")

@@ -157,7 +157,7 @@ func commonSettings(c run.Config) map[string]any {
 	}
 }
 
-// wave creates pods, waits until all are Ready and deletes them. It reports how long both took.
+// wave creates pods, waits until all are Ready and deletes them. wave reports how long both took.
 func (c *crowd) wave(ctx context.Context, size int, ready func(time.Duration) error, deleted func(time.Duration)) error {
 	w, err := c.watchReadiness(ctx)
 	if err != nil {

@@ -60,7 +60,7 @@ type upgradeRun struct {
 }
 
 // upgrade replaces the programs of statusd under running pods as a package does: the files first, then the process. It goes to another version
-// and back, while pods end, come, go and lose readiness, and alerts fire. It fails if a container was restarted, a status or an alert was lost, or
+// and back, while pods end, come, go and lose readiness, and alerts fire. upgrade fails if a container was restarted, a status or an alert was lost, or
 // an alert came twice.
 func (d *demo) upgrade(ctx context.Context, o upgradeOptions) (err error) {
 	if least := 2 * (upgradeJobs + upgradeGuests); o.pods < least {

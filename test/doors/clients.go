@@ -66,7 +66,7 @@ var accounts = []struct {
 }
 
 // Clients makes all kinds of credentials, and the rights of the users, in a cluster whose authority is kept in a
-// directory as ca.crt and ca.key. It returns when the API server knows the rights.
+// directory as ca.crt and ca.key. Clients returns when the API server knows the rights.
 func Clients(ctx context.Context, admin kubernetes.Interface, pki, node string) ([]Client, error) {
 	cluster, err := LoadAuthority(pki)
 	if err != nil {

@@ -43,10 +43,10 @@ type kubelet struct {
 	restarts []time.Time
 }
 
-// Name is that of a [guard.Service].
+// Name implements [guard.Service].
 func (k *kubelet) Name() string { return "kubelet" }
 
-// State is that of a [guard.Service].
+// State implements [guard.Service].
 func (k *kubelet) State(context.Context) (guard.Process, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -65,13 +65,13 @@ func (k *kubelet) age() {
 	}
 }
 
-// Start is that of a [guard.Service].
+// Start implements [guard.Service].
 func (k *kubelet) Start(ctx context.Context) error { return k.Restart(ctx) }
 
-// Stop is that of a [guard.Service].
+// Stop implements [guard.Service].
 func (k *kubelet) Stop(context.Context) error { return nil }
 
-// Restart is that of a [guard.Service].
+// Restart implements [guard.Service].
 func (k *kubelet) Restart(context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

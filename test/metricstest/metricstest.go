@@ -27,7 +27,7 @@ func NewRegistry() *Registry {
 
 var description = regexp.MustCompile(`fqName: "(.*?)", help: "(.*?)", (?:unit: ".*?", )?constLabels: \{(.*?)\}, variableLabels: \{(.*?)\}`)
 
-// Register is that of a [prometheus.Registerer].
+// Register implements [prometheus.Registerer].
 func (r *Registry) Register(c prometheus.Collector) error {
 	descriptions := make(chan *prometheus.Desc, 100)
 	c.Describe(descriptions)
@@ -52,7 +52,7 @@ func (r *Registry) Register(c prometheus.Collector) error {
 	return r.Registry.Register(c)
 }
 
-// MustRegister is that of a [prometheus.Registerer].
+// MustRegister implements [prometheus.Registerer].
 func (r *Registry) MustRegister(collectors ...prometheus.Collector) {
 	for _, c := range collectors {
 		if err := r.Register(c); err != nil {

@@ -57,7 +57,7 @@ type baseline struct {
 	err  error
 }
 
-// tryAll tries the mutants and prints a line for each. It returns how many were not found.
+// tryAll tries the mutants and prints a line for each. tryAll returns how many were not found.
 func (l *lab) tryAll(ctx context.Context, parallel int) (survivors int) {
 	l.times = map[suite]*baseline{}
 	for _, m := range l.mutants {
@@ -99,7 +99,7 @@ func (l *lab) tryAll(ctx context.Context, parallel int) (survivors int) {
 	return survivors
 }
 
-// try runs the tests of a mutant. It returns what noticed it.
+// try runs the tests of a mutant. try returns what noticed it.
 func (l *lab) try(ctx context.Context, number int) (finding string, found bool, err error) {
 	s := suiteOf(l.mutants[number])
 	b := l.times[s]

@@ -75,7 +75,7 @@ func Start[Node interface{ Run(context.Context) error }](t testing.TB, made func
 	return node, Run(t, node.Run)
 }
 
-// Run runs a node until the test ends or stop is called. It must end without an error.
+// Run runs a node until the test ends or stop is called. Run must end without an error.
 func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

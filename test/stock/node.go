@@ -216,7 +216,7 @@ func (n *Node) Port() (int, error) {
 }
 
 // Start runs a program on the node: in its namespaces, with the node's processes and mounts. Its output is
-// appended to NAME.log in Dir. It ends with the node.
+// appended to NAME.log in Dir. The process ends with the node.
 func (n *Node) Start(name, program string, args ...string) (*Process, error) {
 	return n.StartWith(nil, name, program, args...)
 }

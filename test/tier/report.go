@@ -171,7 +171,7 @@ func (r *report) tick() {
 		time.Since(r.began).Round(time.Second), now))
 }
 
-// close prints the slowest tests, the failed ones again, and the numbers. It reports whether all is well.
+// close prints the slowest tests, the failed ones again, and the numbers. close reports whether all is well.
 func (r *report) close() bool {
 	slices.SortStableFunc(r.times, func(a, b timed) int { return cmp.Compare(b.elapsed, a.elapsed) })
 	fmt.Fprintln(r.out, "\nthe slowest tests:")

@@ -35,14 +35,14 @@ const ReasonAction = "AlertAction"
 // action can be tried again, after any other error it cannot.
 type Do func(ctx context.Context, r *engine.ActionRequest) (message string, err error)
 
-// LaterError is that of an action which may succeed later, as an eviction that a disruption budget forbids now.
+// LaterError is the error of an action that may succeed later, as an eviction that a disruption budget forbids now.
 type LaterError struct{ Err error }
 
 func (e *LaterError) Error() string { return e.Err.Error() }
 
 func (e *LaterError) Unwrap() error { return e.Err }
 
-// RefusedError is that of an action which cannot be done to this subject.
+// RefusedError is the error of an action that cannot be done to this subject.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
@@ -139,7 +139,7 @@ type try struct {
 	err     error
 }
 
-// New makes an actor and reads its ledger. It starts nothing: see [Actor.Run].
+// New makes an actor and reads its ledger. New starts nothing: see [Actor.Run].
 func New(options Options) (*Actor, error) {
 	if err := options.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("actions: %w", err)
@@ -170,7 +170,7 @@ func New(options Options) (*Actor, error) {
 // Name is actions.
 func (*Actor) Name() string { return "actions" }
 
-// Act takes a request. It never blocks.
+// Act takes a request. Act never blocks.
 func (a *Actor) Act(r engine.ActionRequest) {
 	a.mu.Lock()
 	a.requests = append(a.requests, r)
@@ -178,7 +178,7 @@ func (a *Actor) Act(r engine.ActionRequest) {
 	wake.Up(a.woken)
 }
 
-// Notify receives the ends of alerts. It never blocks.
+// Notify receives the ends of alerts. Notify never blocks.
 func (a *Actor) Notify(n engine.Notification) {
 	if n.Alert.State != alert.Resolved {
 		if n.Done != nil {
@@ -192,7 +192,7 @@ func (a *Actor) Notify(n engine.Notification) {
 	wake.Up(a.woken)
 }
 
-// Run decides and acts until ctx ends. It may be called once.
+// Run decides and acts until ctx ends. Run may be called once.
 func (a *Actor) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -338,7 +338,7 @@ func (a *Actor) end(n engine.Notification, now time.Time) {
 	}
 }
 
-// release removes the marks that no alert wants any more. It reports whether done will be called after
+// release removes the marks that no alert wants any more. release reports whether done will be called after
 // that.
 func (a *Actor) release(alert alert.Alert, done func(), now time.Time) (undoing bool) {
 	for _, mark := range a.ledger.free() {

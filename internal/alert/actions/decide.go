@@ -20,7 +20,7 @@ type Limits struct {
 	Per    time.Duration `yaml:"per,omitempty"`
 	// CoolDown is the minimum time between an action and the next one on the same subject.
 	CoolDown time.Duration `yaml:"coolDown,omitempty"`
-	// SecretFile signs the calls of webhooks. Other actions have none.
+	// SecretFile signs the calls of webhooks. Other actions have no secret.
 	SecretFile string `yaml:"secretFile,omitempty"`
 }
 

@@ -76,7 +76,7 @@ func RestartKubelet(restart func(ctx context.Context, reason string) error) Do {
 	}
 }
 
-// Call posts the alert to the URL of the action, signed if there is a file with a secret. It makes one
+// Call posts the alert to the URL of the action, signed if there is a file with a secret. Call makes one
 // request: whether a receiver that did not answer in time has acted is unknown.
 func Call(secretFile string) Do {
 	return func(ctx context.Context, r *engine.ActionRequest) (string, error) {

@@ -71,10 +71,10 @@ func (o *Output) Trouble() string { return o.queue.Trouble() }
 // Name is alertmanager/HOST:PORT, with the route prefix if there is one.
 func (o *Output) Name() string { return o.name }
 
-// Notify takes an alert. It never blocks.
+// Notify takes an alert. Notify never blocks.
 func (o *Output) Notify(n engine.Notification) { o.queue.Put(n) }
 
-// Run delivers until ctx ends. It may be called once.
+// Run delivers until ctx ends. Run may be called once.
 func (o *Output) Run(ctx context.Context) error {
 	defer o.endpoint.Close()
 	return o.queue.Run(ctx)

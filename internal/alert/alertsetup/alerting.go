@@ -81,7 +81,7 @@ type Alerting struct {
 	files [sha256.Size]byte
 }
 
-// New makes an engine, its outputs and its actor. It starts nothing: see [Alerting.Run].
+// New makes an engine, its outputs and its actor. New starts nothing: see [Alerting.Run].
 func New(config Config, p Process) (*Alerting, error) {
 	a := &Alerting{config: config, log: cmp.Or(p.Logger, slog.New(slog.DiscardHandler))}
 	a.files = a.look() // before they are read: a file that changes meanwhile is read again
@@ -113,7 +113,7 @@ func New(config Config, p Process) (*Alerting, error) {
 	return a, nil
 }
 
-// Run evaluates, delivers and acts until ctx ends. It may be called once.
+// Run evaluates, delivers and acts until ctx ends. Run may be called once.
 func (a *Alerting) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

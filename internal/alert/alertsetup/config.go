@@ -43,7 +43,7 @@ func (c *Config) Resolve(resolve func(paths ...*string)) {
 	}
 }
 
-// Validate calls wrong for each invalid value. It reads no file.
+// Validate calls wrong for each invalid value. Validate reads no file.
 func (c *Config) Validate(wrong func(field, format string, args ...any)) {
 	for i, path := range c.Files {
 		if path == "" {
@@ -78,7 +78,7 @@ func (c *Config) Load() (*ruleset.Set, error) {
 	return set, nil
 }
 
-// Check returns the problems of the rules and of the files of outputs and actions. It sends no request.
+// Check returns the problems of the rules and of the files of outputs and actions. Check sends no request.
 func (c *Config) Check(outputs *Outputs) error {
 	if !c.Enabled() {
 		return nil

@@ -42,7 +42,7 @@ func (o *Outputs) Paths() (paths []*string) {
 	return paths
 }
 
-// Validate calls wrong for each invalid value. It reads no file. Without rules there is nothing to send.
+// Validate calls wrong for each invalid value. Validate reads no file. Without rules there is nothing to send.
 func (o *Outputs) Validate(hasRules bool, wrong func(field, format string, args ...any)) {
 	seen, names := map[string]bool{}, map[string]bool{}
 	for i := range o.Alertmanagers {

@@ -24,7 +24,7 @@ func (e *RefusedError) Error() string { return "refused: " + e.Err.Error() }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// WaitError is that of a receiver which takes no request for some time.
+// WaitError is the error of a receiver that accepts no request for some time.
 type WaitError struct {
 	Err error
 	For time.Duration
@@ -91,7 +91,7 @@ func (q *Queue) note(err error) {
 	q.trouble = err
 }
 
-// New makes a queue. It starts nothing: see [Queue.Run].
+// New makes a queue. New starts nothing: see [Queue.Run].
 func New(options Options) *Queue {
 	if options.Batch == 0 {
 		options.Batch = 64
@@ -114,7 +114,7 @@ func New(options Options) *Queue {
 	return q
 }
 
-// Put takes the newest state of an alert. It never blocks, and calls no Done itself: [Queue.Run] does, for
+// Put takes the newest state of an alert. Put never blocks, and calls no Done itself: [Queue.Run] does, for
 // the caller may hold a lock that Done needs.
 func (q *Queue) Put(n engine.Notification) {
 	q.mu.Lock()
@@ -141,7 +141,7 @@ func (q *Queue) Waiting() int {
 	return q.book.waiting.Len()
 }
 
-// Run sends until ctx ends, and waits for the answer to a request that is under way. It may be called once.
+// Run sends until ctx ends, and waits for the answer to a request that is under way. Run may be called once.
 func (q *Queue) Run(ctx context.Context) error {
 	attempt := 0       // failures of the receiver in a row
 	var away time.Time // since when
@@ -295,7 +295,7 @@ func (q *Queue) resend(away time.Time) {
 	q.book.resend(away, time.Now())
 }
 
-// await waits for news, until due if that is not zero. It reports whether ctx still lasts.
+// await waits for news, until due if that is not zero. await reports whether ctx still lasts.
 func (q *Queue) await(ctx context.Context, due time.Time) bool {
 	var timer <-chan time.Time
 	if !due.IsZero() {

@@ -46,7 +46,7 @@ func (o *Options) Files() []*string {
 	return []*string{&o.CAFile, &o.CertFile, &o.KeyFile, &o.PasswordFile, &o.BearerTokenFile}
 }
 
-// Validate returns the problems of the values. It reads no file.
+// Validate returns the problems of the values. Validate reads no file.
 func (o *Options) Validate() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }

@@ -61,7 +61,7 @@ type Engine struct {
 	waited []chan struct{}
 }
 
-// New returns an engine and reads its state file. It starts nothing.
+// New returns an engine and reads its state file. New starts nothing.
 func New(options Options) (*Engine, error) {
 	if options.Source == nil || options.Set == nil {
 		return nil, errors.New("rules: Source and Set are required")
@@ -206,8 +206,8 @@ func (e *Engine) change(uid types.UID) {
 	}
 }
 
-// turn evaluates one subject: a changed one, else a due one, else one of the backlog. It reports
-// whether there was one.
+// turn evaluates one subject: a changed one, else a due one, else one of the backlog. turn reports
+// whether there was a subject.
 func (e *Engine) turn(now time.Time) bool {
 	uid, ok := e.taken()
 	announced := ok

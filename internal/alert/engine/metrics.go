@@ -41,7 +41,7 @@ type collector struct{ engine *Engine }
 
 var alertsDesc = prometheus.NewDesc("statusd_alerts", "Alerts by rule, severity and state: pending or firing.", []string{"rule", "severity", "state"}, nil)
 
-// Describe and Collect are those of a [prometheus.Collector].
+// Describe and Collect implement [prometheus.Collector].
 func (c collector) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- alertsDesc }
 
 func (c collector) Collect(metrics chan<- prometheus.Metric) {

@@ -65,7 +65,7 @@ func (t *turn) annotations(r *ruleset.Rule) map[string]string {
 	return annotations
 }
 
-// filled is the text of a template. It must not have the subject looked at again when its values change.
+// filled is the text of a template. filled must not have the subject looked at again when its values change.
 func (t *turn) filled(r *ruleset.Rule, template *expr.Template, limit int) string {
 	next := t.Next
 	value, err := template.Fill(t.ctx, &t.Moment, limit)

@@ -31,7 +31,7 @@ func (s *schedule) next() time.Time {
 	return s.items[0].look
 }
 
-// Len, Less, Swap, Push and Pop are those of a [heap.Interface]. The place of a subject is its index plus one.
+// Len, Less, Swap, Push and Pop implement [heap.Interface]. The place of a subject is its index plus one.
 func (s *schedule) Len() int { return len(s.items) }
 
 func (s *schedule) Less(i, j int) bool { return s.items[i].look.Before(s.items[j].look) }

@@ -97,7 +97,7 @@ func (c *core) addSilence(s alert.Silence, now time.Time) (alert.Silence, error)
 	return s, nil
 }
 
-// expire ends a silence and reports whether there was one.
+// expire ends a silence and reports whether the silence existed.
 func (c *core) expire(id string, now time.Time) bool {
 	if _, ok := c.silences[id]; !ok {
 		return false

@@ -139,7 +139,7 @@ func (f *stateFile) append(data []byte) error {
 	return err
 }
 
-// takesNoWrites reports whether an error is that of a disk which is full or read-only.
+// takesNoWrites reports whether an error comes from a full or read-only disk.
 func takesNoWrites(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }

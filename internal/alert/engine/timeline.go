@@ -58,7 +58,7 @@ type News struct {
 	Changed []types.UID
 	// ClockStep is how far the clock of the node has jumped. The time of the timeline continues.
 	ClockStep time.Duration
-	// Guard replaces the one of the options, unless it is nil.
+	// Guard replaces the guard of the options, unless it is nil.
 	Guard view.GuardSource
 }
 

@@ -49,7 +49,7 @@ func identityOf(a *alert.Alert) identity {
 	return identity{a.Rule, a.UID, a.Container}
 }
 
-// step advances an alert by the truth of its expression at an instant. It returns the new state
+// step advances an alert by the truth of its expression at an instant. step returns the new state
 // (empty: the alert never fired and is no longer pending) and the instant of the next evaluation
 // (zero: no further evaluation is needed).
 func (a *tracked) step(isTrue bool, now time.Time) (state alert.State, look time.Time) {

@@ -83,8 +83,8 @@ func (t *turn) events(records []view.Record) {
 	}
 }
 
-// isNew reports whether a record was not yet looked at. Before the first core there was none, so that what
-// happened before it began is old.
+// isNew reports whether a record was not yet looked at. On the first start, records older than the start
+// count as evaluated.
 func (t *turn) isNew(r *view.Record) bool {
 	if t.sub.seen == 0 {
 		return !r.Observed.Before(t.began)

@@ -147,7 +147,7 @@ type comparison struct {
 	mover
 }
 
-// Eval is that of an [interpreter.Interpretable].
+// Eval implements [interpreter.Interpretable].
 func (c *comparison) Eval(vars interpreter.Activation) ref.Val {
 	found, _ := vars.ResolveName(momentName)
 	m, ok := found.(*Moment)

@@ -202,7 +202,7 @@ func isNoSuchKey(err error) bool {
 // estimator knows how large the values of the vocabulary can be.
 type estimator struct{}
 
-// EstimateSize is that of a [checker.CostEstimator].
+// EstimateSize implements [checker.CostEstimator].
 func (estimator) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 	switch t := element.Type(); t.Kind() {
 	case types.StringKind, types.BytesKind:
@@ -218,7 +218,7 @@ func (estimator) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 	return nil
 }
 
-// EstimateCallCost is that of a [checker.CostEstimator].
+// EstimateCallCost implements [checker.CostEstimator].
 func (estimator) EstimateCallCost(name, _ string, _ *checker.AstNode, _ []checker.AstNode) *checker.CallEstimate {
 	if cost := costOf(name); cost != 0 {
 		estimate := &checker.CallEstimate{CostEstimate: checker.FixedCostEstimate(cost)}
@@ -233,7 +233,7 @@ func (estimator) EstimateCallCost(name, _ string, _ *checker.AstNode, _ []checke
 // runtimeCosts are what the functions of the vocabulary cost when they are called.
 type runtimeCosts struct{}
 
-// CallCost is that of an [interpreter.ActualCostEstimator].
+// CallCost implements [interpreter.ActualCostEstimator].
 func (runtimeCosts) CallCost(name, _ string, _ []ref.Val, _ ref.Val) *uint64 {
 	if cost := costOf(name); cost != 0 {
 		return &cost

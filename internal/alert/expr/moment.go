@@ -34,7 +34,7 @@ type Moment struct {
 	ticked bool
 }
 
-// ResolveName and Parent are those of an activation of CEL.
+// ResolveName and Parent implement an activation of CEL.
 func (m *Moment) ResolveName(name string) (any, bool) {
 	switch name {
 	case "pod":

@@ -50,7 +50,7 @@ type unknownFact struct{ name string }
 
 func (u unknownFact) Error() string { return u.name + " is not known" }
 
-// ConvertToNative, ConvertToType, Equal, Type and Value are those of a [ref.Val].
+// ConvertToNative, ConvertToType, Equal, Type and Value implement [ref.Val].
 func (o *object) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("a %s is no %v", o.typ.name, t)
 }
@@ -71,8 +71,8 @@ func (o *object) Type() ref.Type { return o.typ.cel }
 
 func (o *object) Value() any { return o }
 
-// provider knows the types of the vocabulary, and all others as CEL does. It notes the fields that
-// were asked for in vain, for the text of the mistake. It is used for one check only.
+// provider knows the types of the vocabulary, and all others as CEL does. It notes the missing
+// fields that were asked for, for the text of the mistake. It is used for one check only.
 type provider struct {
 	types.Provider
 	missing []missingField

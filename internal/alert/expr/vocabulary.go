@@ -104,7 +104,7 @@ var containerFields = []field{
 	{"message", "the cause in words", cel.StringType, on(func(c *containerFacts) any { return text(c.Message) })},
 	{"since", "when it started or ended; unknown while it waits", cel.TimestampType, on(func(c *containerFacts) any { return instant(c.Since) })},
 	{"ready", "it serves", cel.BoolType, on(func(c *containerFacts) any { return types.Bool(c.Ready) })},
-	{"started", "its startup probe has passed, or it has none", cel.BoolType, on(func(c *containerFacts) any { return types.Bool(c.Started) })},
+	{"started", "its startup probe has passed, or no startup probe is set", cel.BoolType, on(func(c *containerFacts) any { return types.Bool(c.Started) })},
 	{"restarts", "how often it was restarted", cel.IntType, on(func(c *containerFacts) any { return types.Int(c.Restarts) })},
 	{"exitCode", "the exit code of the last run that has ended", cel.IntType, on(func(c *containerFacts) any {
 		if c.ExitCode == nil {
@@ -140,7 +140,7 @@ var podFields = []field{
 	{"deletion", "when it should be gone: the time of the deletion and its grace period; unknown if it is not being deleted", cel.TimestampType, on(func(p *podFacts) any { return stamp(p.deletion) })},
 	{"finalizers", "the finalizers that keep it", cel.ListType(cel.StringType), on(func(p *podFacts) any { return texts(p.finalizers) })},
 	{"restartPolicy", "Always, OnFailure or Never", cel.StringType, on(func(p *podFacts) any { return text(p.restartPolicy) })},
-	{"ownerKind", "the kind of its controller, such as `Job`; empty if it has none", cel.StringType, on(func(p *podFacts) any { return text(p.ownerKind) })},
+	{"ownerKind", "the kind of its controller, such as `Job`; empty without a controller", cel.StringType, on(func(p *podFacts) any { return text(p.ownerKind) })},
 	{"ownerName", "the name of its controller", cel.StringType, on(func(p *podFacts) any { return text(p.ownerName) })},
 	{"priorityClass", "the name of its priority class", cel.StringType, on(func(p *podFacts) any { return text(p.priorityClass) })},
 	{"qosClass", "Guaranteed, Burstable or BestEffort", cel.StringType, on(func(p *podFacts) any { return text(p.qosClass) })},

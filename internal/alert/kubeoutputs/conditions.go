@@ -45,7 +45,7 @@ func NewConditions(keeper *nodecondition.Keeper) *Conditions {
 // Name is conditions.
 func (*Conditions) Name() string { return "conditions" }
 
-// Notify takes an alert. It never blocks.
+// Notify takes an alert. Notify never blocks.
 func (c *Conditions) Notify(n engine.Notification) {
 	name := n.Alert.Annotations[Annotation]
 	if name == "" {

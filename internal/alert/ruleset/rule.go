@@ -103,7 +103,7 @@ func (s *Set) Warnings() rulefile.Mistakes {
 	return list
 }
 
-// Over returns the rules of a base and of s. A rule of s replaces the one of the base that has its name.
+// Over returns the rules of a base and of s. A rule of s replaces the base's rule of the same name.
 func (s *Set) Over(base *Set) *Set {
 	var all []*Rule
 	for _, r := range base.Rules() {

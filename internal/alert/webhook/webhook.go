@@ -104,7 +104,7 @@ func (o *Output) Trouble() string { return o.queue.Trouble() }
 // Name is webhook/NAME.
 func (o *Output) Name() string { return "webhook/" + o.options.Name }
 
-// Notify queues an alert. It never blocks. Alerts that the receiver had before a restart are not
+// Notify queues an alert. Notify never blocks. Alerts that the receiver had before a restart are not
 // sent again.
 func (o *Output) Notify(n engine.Notification) {
 	if n.Again && n.Alert.State == alert.Firing {
@@ -114,7 +114,7 @@ func (o *Output) Notify(n engine.Notification) {
 	o.queue.Put(n)
 }
 
-// Run delivers until ctx ends. It may be called once.
+// Run delivers until ctx ends. Run may be called once.
 func (o *Output) Run(ctx context.Context) error {
 	defer o.receiver.Close()
 	return o.queue.Run(ctx)

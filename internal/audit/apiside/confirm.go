@@ -79,7 +79,7 @@ func (s *Side) relistSilent() {
 }
 
 // check compares the versions of the pods in the API with the versions that the watch has delivered,
-// and lists the pods again if the watch has missed a change. It reports whether the server has
+// and lists the pods again if the watch has missed a change. check reports whether the server has
 // answered.
 func (s *Side) check(ctx context.Context) bool {
 	s.mu.Lock()

@@ -48,7 +48,7 @@ type Side struct {
 	confirmed          time.Time // until when the watch of pods is known to have missed nothing
 }
 
-// New makes a side. It starts nothing and sends no request: see [Side.Run].
+// New makes a side. New starts nothing and sends no request: see [Side.Run].
 func New(o Options) (*Side, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("apiside: %w", err)
@@ -130,7 +130,7 @@ func listed[L interface {
 	return list, podapi.Listed(list, err)
 }
 
-// Facts returns the latest facts from the API server. It does not wait.
+// Facts returns the latest facts from the API server. Facts does not wait.
 func (s *Side) Facts() audit.API {
 	m := s.clock.measurement()
 	s.mu.Lock()
@@ -169,14 +169,14 @@ func (s *Side) answer(now time.Time) audit.Answer {
 	return all
 }
 
-// Confirm triggers a check whether the watch of pods has missed a change. It never blocks; requests
+// Confirm triggers a check whether the watch of pods has missed a change. Confirm never blocks; requests
 // before the next check are merged.
 func (s *Side) Confirm() { wake.Up(s.confirm) }
 
 // Requests returns how many requests were sent to the server, by verb.
 func (s *Side) Requests() map[string]uint64 { return s.clock.count() }
 
-// Run follows the API until ctx ends, then returns nil. It may be called once.
+// Run follows the API until ctx ends, then returns nil. Run may be called once.
 func (s *Side) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, st := range []*stream{s.pods, s.nodes, s.lease} {

@@ -33,7 +33,7 @@ func (p podStore) Update(obj any) error {
 	return nil
 }
 
-// put stores a pod. It reports whether the side did not answer before, and whether anything has changed.
+// put stores a pod. put reports whether the side did not answer before, and whether anything has changed.
 func (s *Side) put(pod *v1.Pod) (recovered, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -228,14 +228,14 @@ func (st *stream) closed() {
 	st.open = false
 }
 
-// hear notes that the server was heard on the watch. The caller holds the lock. It reports whether the side did not
+// hear notes that the server was heard on the watch. The caller holds the lock. hear reports whether the side did not
 // answer before.
 func (st *stream) hear(now time.Time) bool {
 	st.heard = now
 	return st.open && st.synced && !st.unreadable && st.record.Good(now)
 }
 
-// listed notes that the objects are those of a list. The caller holds the lock. It reports whether the side did not
+// listed notes that the objects come from a list. The caller holds the lock. listed reports whether the side did not
 // answer before.
 func (st *stream) listed(now time.Time) bool {
 	st.synced, st.unreadable, st.heard = true, false, now

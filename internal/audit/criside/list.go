@@ -10,7 +10,7 @@ import (
 	"github.com/statusd/statusd/internal/audit"
 )
 
-// errNoID: an answer that cannot be told apart from another is no answer.
+// errNoID: without an ID, containers cannot be distinguished.
 var errNoID = errors.New("the runtime has listed something without an ID")
 
 // list asks for everything. Containers come first: the sandbox of a container that is made meanwhile is then in the

@@ -31,7 +31,7 @@ type Side struct {
 	addresses map[string][]string
 }
 
-// New makes a side. It starts nothing and sends no request: see [Side.Run].
+// New makes a side. New starts nothing and sends no request: see [Side.Run].
 func New(o Options) (*Side, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("criside: %w", err)
@@ -47,20 +47,20 @@ func New(o Options) (*Side, error) {
 	}, nil
 }
 
-// Facts returns the latest facts from the runtime. It does not wait.
+// Facts returns the latest facts from the runtime. Facts does not wait.
 func (s *Side) Facts() audit.Runtime {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return audit.Runtime{RuntimeAnswer: s.record.Answer(), Sandboxes: s.state.sandboxes, Containers: s.state.containers}
 }
 
-// Refresh requests an early list. It never blocks; requests before the next list are merged.
+// Refresh requests an early list. Refresh never blocks; requests before the next list are merged.
 func (s *Side) Refresh() { s.loop.Refresh() }
 
 // Calls returns how often the runtime was called, by method.
 func (s *Side) Calls() map[string]uint64 { return s.counter.all() }
 
-// Run queries the runtime until ctx ends, then returns nil. It may be called once.
+// Run queries the runtime until ctx ends, then returns nil. Run may be called once.
 func (s *Side) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.Logger{}) // the errors are in the Answer
 	s.loop.Run(ctx, s.look)

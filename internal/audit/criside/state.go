@@ -18,7 +18,7 @@ func newState() state {
 	return state{map[string]audit.Sandbox{}, map[string]audit.Container{}}
 }
 
-// since returns the pods that have changed, and keeps when that which has not was first seen.
+// since returns the changed pods, and keeps when an unchanged pod was first seen.
 func (s state) since(before state) map[types.UID]bool {
 	changed := map[types.UID]bool{}
 	differences(before.sandboxes, s.sandboxes, sameSandbox, func(s audit.Sandbox) { changed[s.UID] = true })

@@ -35,7 +35,7 @@ type Side struct {
 	news map[types.UID]audit.Sighting
 }
 
-// New makes a side. It starts nothing and sends no request: see [Side.Run].
+// New makes a side. New starts nothing and sends no request: see [Side.Run].
 func New(o Options) (*Side, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("kubeletside: %w", err)
@@ -56,7 +56,7 @@ func New(o Options) (*Side, error) {
 	return s, nil
 }
 
-// Facts returns the latest facts from the kubelet. It does not wait.
+// Facts returns the latest facts from the kubelet. Facts does not wait.
 func (s *Side) Facts() audit.Kubelet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,10 +64,10 @@ func (s *Side) Facts() audit.Kubelet {
 	return audit.Kubelet{KubeletAnswer: s.record.Answer(), KubeletPods: s.pods, KubeletStatuses: s.own}
 }
 
-// Refresh requests an early list. It never blocks; requests before the next list are merged.
+// Refresh requests an early list. Refresh never blocks; requests before the next list are merged.
 func (s *Side) Refresh() { s.loop.Refresh() }
 
-// Run queries the kubelet until ctx ends, then returns nil. It may be called once.
+// Run queries the kubelet until ctx ends, then returns nil. Run may be called once.
 func (s *Side) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	if s.socket != nil {

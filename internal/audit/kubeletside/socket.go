@@ -127,7 +127,7 @@ func (s *Side) gap() {
 	s.record.Gap(time.Now())
 }
 
-// follow reads one watch until it ends. It reports whether the kubelet has served it.
+// follow reads one watch until it ends. follow reports whether the kubelet has served it.
 func (s *Side) follow(ctx context.Context) (followed bool, err error) {
 	conn, err := s.socket.connect()
 	if err != nil {

@@ -175,7 +175,7 @@ type members struct {
 	stopped []string
 }
 
-// read adds those of a group.
+// read adds the processes of a group.
 func (m *members) read(dir string, depth int) error {
 	data, err := os.ReadFile(m.h.path(filepath.Join(dir, "cgroup.procs")))
 	// A group of threads has its processes in the group above.

@@ -33,7 +33,7 @@ type Side struct {
 	facts  audit.Machine // without the Answer
 }
 
-// New makes a side. It starts nothing and reads nothing: see [Side.Run].
+// New makes a side. New starts nothing and reads nothing: see [Side.Run].
 func New(o Options) (*Side, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("machineside: %w", err)
@@ -53,7 +53,7 @@ func New(o Options) (*Side, error) {
 	return s, nil
 }
 
-// Facts returns the latest facts of the machine. It does not wait.
+// Facts returns the latest facts of the machine. Facts does not wait.
 func (s *Side) Facts() audit.Machine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,10 +62,10 @@ func (s *Side) Facts() audit.Machine {
 	return facts
 }
 
-// Refresh requests an early reading. It never blocks; requests before the next reading are merged.
+// Refresh requests an early reading. Refresh never blocks; requests before the next reading are merged.
 func (s *Side) Refresh() { s.loop.Refresh() }
 
-// Run reads the machine until ctx ends, then returns nil. It may be called once.
+// Run reads the machine until ctx ends, then returns nil. Run may be called once.
 func (s *Side) Run(ctx context.Context) error {
 	s.loop.Run(ctx, s.look)
 	if s.pending != nil {

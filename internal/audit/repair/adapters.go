@@ -13,7 +13,7 @@ import (
 	"github.com/statusd/statusd/internal/podapi"
 )
 
-// ForClient returns the API of a client of the API server, for the pods of a node. It needs the rights to
+// ForClient returns the API of a client of the API server, for the pods of a node. ForClient needs the rights to
 // get and list pods and to patch pods/status.
 func ForClient(client kubernetes.Interface, node string) API { return apiClient{client, node} }
 

@@ -35,7 +35,7 @@ type Runtime interface {
 	Remove(ctx context.Context, id string) error
 }
 
-// Options are those of a [Repairer].
+// Options configure a [Repairer].
 type Options struct {
 	Sides   Sides
 	API     API
@@ -105,7 +105,7 @@ func (e errSkip) Error() string { return e.why }
 
 func skip(format string, args ...any) error { return errSkip{fmt.Sprintf(format, args...)} }
 
-// Do tries one step. It reads all sides again first, and does nothing if the difference is gone.
+// Do tries one step. Do reads all sides again first, and does nothing if the difference is gone.
 func (r *Repairer) Do(ctx context.Context, s Step) Result {
 	result := Result{Step: s, At: r.o.Now()}
 	did, err := r.try(ctx, s)

@@ -133,7 +133,7 @@ func (c *Collector) add(wanted bool, every time.Duration, ask func(context.Conte
 	}
 }
 
-// Collect reads the due sources concurrently, and returns the known facts. It takes as long as the
+// Collect reads the due sources concurrently, and returns the known facts. Collect takes as long as the
 // timeout of the slowest source, and leaves nothing running except a request to a hanging disk.
 func (c *Collector) Collect(ctx context.Context) guard.Evidence {
 	now := c.now()

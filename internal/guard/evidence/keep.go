@@ -56,7 +56,7 @@ type Store struct {
 	writeFile func(path string, data []byte) error
 }
 
-// New makes a store. It writes nothing.
+// New makes a store. New writes nothing.
 func New(o Options) (*Store, error) {
 	if o.Dir == "" {
 		return nil, errors.New("keep: Dir is required")

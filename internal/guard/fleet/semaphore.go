@@ -65,7 +65,7 @@ type version struct {
 	first time.Time
 }
 
-// New makes a semaphore. It sends no request.
+// New makes a semaphore. New sends no request.
 func New(o Options) *Semaphore {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -56,7 +56,7 @@ func (c *Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Problems returns the problems of the values. It reads no file.
+// Problems returns the problems of the values. Problems reads no file.
 func (c *Config) Problems() (problems []Problem) {
 	wrong := func(bad bool, field, format string, args ...any) {
 		if bad {

@@ -87,7 +87,7 @@ type Guard struct {
 	closes    []func()
 }
 
-// New makes a guard. It starts nothing.
+// New makes a guard. New starts nothing.
 func New(c Config, o Options) (*Guard, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
@@ -122,7 +122,7 @@ func New(c Config, o Options) (*Guard, error) {
 	return g, nil
 }
 
-// Run runs the guard and its outputs until ctx ends. It returns when all their goroutines have
+// Run runs the guard and its outputs until ctx ends. Run returns when all their goroutines have
 // ended.
 func (g *Guard) Run(ctx context.Context) error {
 	defer g.Close()

@@ -41,7 +41,7 @@ type Watch struct {
 	ran      atomic.Bool // when the shutdown began
 }
 
-// New makes a watch. It starts nothing.
+// New makes a watch. New starts nothing.
 func New(o Options) *Watch {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -58,7 +58,7 @@ func New(o Options) *Watch {
 // Under reports whether the machine shuts down now.
 func (w *Watch) Under() bool { return w.under.Load() }
 
-// Run follows the host until ctx ends, and reconnects to an unreachable host. It may be called once.
+// Run follows the host until ctx ends, and reconnects to an unreachable host. Run may be called once.
 func (w *Watch) Run(ctx context.Context) error {
 	shutdown.Follow(ctx, w.o.Host, shutdown.Listener{
 		Begin:  func(atMost time.Duration) <-chan struct{} { return w.begin(ctx, atMost) },

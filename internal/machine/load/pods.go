@@ -156,7 +156,7 @@ func (r *Reader) podGroups() (map[types.UID]group, error) {
 	return found, err
 }
 
-// hasPods reports whether a group at the top may have those of pods. The others, such as those of services,
+// hasPods reports whether a group at the top may have groups of pods. The others, such as those of services,
 // are many and have none.
 func hasPods(name string) bool {
 	return !strings.HasSuffix(name, ".service") && name != "system.slice" && name != "user.slice"

@@ -129,7 +129,7 @@ type Monitor struct {
 	metrics *metrics
 }
 
-// New makes a monitor. It reads its state and starts nothing: see [Monitor.Run].
+// New makes a monitor. New reads its state and starts nothing: see [Monitor.Run].
 func New(options Options) (*Monitor, error) {
 	options.setDefaults()
 	rules, err := compile(options.Rules)
@@ -205,7 +205,7 @@ func (m *Monitor) makeReaders() {
 // retry is the back-off for an unreadable log.
 var retry = backoff.Schedule{First: time.Second, Limit: time.Minute}
 
-// Run reads the logs until ctx ends. It may be called once.
+// Run reads the logs until ctx ends. Run may be called once.
 func (m *Monitor) Run(ctx context.Context) error {
 	var reading sync.WaitGroup
 	for _, r := range m.readers {

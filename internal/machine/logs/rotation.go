@@ -188,7 +188,7 @@ func (l *logFile) survey(file *os.File, at place) (behind int64, err error) {
 	return behind, nil
 }
 
-// openSame opens a file unless its name is meanwhile that of another one.
+// openSame opens a file unless another file has its name meanwhile.
 func openSame(g generation) (*os.File, error) {
 	file, err := os.Open(g.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -204,7 +204,7 @@ func openSame(g generation) (*os.File, error) {
 }
 
 // find opens the file that contains a place: the file with the place's inode or, since the log may have been copied, the
-// oldest file with the same beginning. It returns nil if no file matches.
+// oldest file with the same beginning. find returns nil if no file matches.
 func (l *logFile) find(at place) *os.File {
 	for {
 		file, renamed := findIn(l.generations(), at)

@@ -109,7 +109,7 @@ func (s *state) happened(f found, l line) {
 	s.dirty = true
 }
 
-// conditions are those of lines, and those of how often lines came, by type.
+// conditions are the conditions by lines and by how often lines came, by type.
 func (s *state) conditions(now time.Time, rules []rule) []Condition {
 	list := []Condition{}
 	for _, c := range s.Conditions {

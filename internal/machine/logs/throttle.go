@@ -30,7 +30,7 @@ const maxCredit = time.Second
 // begin is called before the first piece of work.
 func (t *throttle) begin() { t.before, t.until = t.spent(), t.now() }
 
-// worked waits until the work since the last call is within the share. It reports whether ctx goes on.
+// worked waits until the work since the last call is within the share. worked reports whether ctx goes on.
 func (t *throttle) worked(ctx context.Context) bool {
 	spent, now := t.spent(), t.now()
 	if earliest := now.Add(-maxCredit); t.until.Before(earliest) {

@@ -49,7 +49,7 @@ type Manager struct {
 	measured time.Time // when volumes were last measured; Run's own
 }
 
-// New returns a manager that has seen nothing. It starts nothing: see [Manager.Run].
+// New returns a manager that has seen nothing. New starts nothing: see [Manager.Run].
 func New(options Options) (*Manager, error) {
 	if err := options.Validate(); err != nil {
 		return nil, fmt.Errorf("eviction: %w", err)
@@ -153,7 +153,7 @@ func (m *Manager) await(ctx context.Context, evicted *leaving) {
 	}
 }
 
-// look reads the machine once and evicts the pods whose volumes are too large, else at most one pod. It returns the last of them.
+// look reads the machine once and evicts the pods whose volumes are too large, else at most one pod. look returns the last of them.
 func (m *Manager) look(ctx context.Context) *leaving {
 	seen, err := m.opts.Read()
 	if err != nil {
@@ -275,7 +275,7 @@ func (m *Manager) measure(ctx context.Context, pods []*v1.Pod) []subject {
 	return all
 }
 
-// evict ends a pod; signal is what for, in the metric. It returns nil for a pod that ends already.
+// evict ends a pod; signal is what for, in the metric. evict returns nil for a pod that ends already.
 func (m *Manager) evict(pod *v1.Pod, signal, message string, grace time.Duration) *leaving {
 	ended := m.opts.Evict(pod, message, grace)
 	if ended == nil {

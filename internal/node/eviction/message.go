@@ -12,7 +12,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// Reason is that of a pod that was evicted, or refused under pressure.
+// Reason is the reason of a pod that was evicted, or refused under pressure.
 const Reason = "Evicted"
 
 // describe is why a pod was evicted, in the words of the kubelet.

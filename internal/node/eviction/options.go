@@ -29,7 +29,7 @@ type Options struct {
 	Pods func() []*v1.Pod
 	// Requests returns the requests of a pod; nil means none.
 	Requests func(*v1.Pod) v1.ResourceList
-	// QOSClass is the class of a pod; nil means that of its status.
+	// QOSClass is the class of a pod; nil means the class of its status.
 	QOSClass func(*v1.Pod) v1.PodQOSClass
 	// Usage measures a pod; nil means that nothing is known of any. [runtime.Meter] does it.
 	Usage func(ctx context.Context, pod *v1.Pod) (runtime.Usage, error)

@@ -121,7 +121,7 @@ func Disabled() map[string]string {
 	return thresholds
 }
 
-// Thresholds are those of the config, hard ones first and by signal, or all that is wrong
+// Thresholds returns the thresholds of the config, hard thresholds first and by signal, or all that is wrong
 // with it: each error begins with the name of the field.
 func (c Config) Thresholds() ([]Threshold, error) {
 	p := parser{}

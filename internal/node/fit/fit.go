@@ -25,8 +25,8 @@ const (
 	ReasonOutOf = "OutOf"
 )
 
-// Rejection is why a pod is not admitted to a node. Reason and Message become those of the
-// pod, which ends as Failed.
+// Rejection is why a pod is not admitted to a node. Reason and Message go to the status of
+// the pod, which ends as Failed.
 type Rejection struct {
 	Reason  string
 	Message string
@@ -41,7 +41,7 @@ type Shortage struct {
 }
 
 // Check decides whether a node can take one more pod beside the active ones, as the kubelet
-// does: resources, labels, host ports, taints. It returns nil if it can.
+// does: resources, labels, host ports, taints. Check returns nil if it can.
 func Check(node *v1.Node, pod *v1.Pod, active []*v1.Pod) *Rejection {
 	if short := fitsResources(node.Status.Allocatable, pod, active); short != nil {
 		return short

@@ -35,7 +35,7 @@ type Node struct {
 	Runtime runtime.Runtime
 	Journal *journal.Durable
 
-	// Client, Object, Certificate and Lease are those of a node with an API server; Client and Object are nil else.
+	// Client, Object, Certificate and Lease belong to a node with an API server; Client and Object are nil else.
 	Client      kubernetes.Interface
 	Object      *node.Node
 	Certificate func() rest.TLSClientConfig // what the client shows to the API server now
@@ -45,7 +45,7 @@ type Node struct {
 
 	// Listed is closed when the pods of all sources were listed.
 	Listed <-chan struct{}
-	// Pods are those of the table with the statuses that the node reports.
+	// Pods are the pods of the table with the statuses that the node reports.
 	Pods Pods
 	// Active returns the pods that have not ended.
 	Active func() []*v1.Pod
@@ -95,7 +95,7 @@ type Serving struct {
 	// Config is served at /configz; nil: nothing.
 	Config  func() any
 	Healthy func() error
-	// Addresses are those of the node, Directory is where certificates are kept.
+	// Addresses are the node's addresses, Directory is where certificates are kept.
 	Addresses func() []string
 	Directory string
 

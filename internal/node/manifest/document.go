@@ -116,7 +116,7 @@ func join(path, key string) string {
 func (d *document) lineOf(path string) int { return d.fileLine(find(d.root, d.root, path)) }
 
 // find follows a path like spec.containers[0].image or metadata.labels[a.b/c] down from
-// node. It returns nearest if the path leads no further.
+// node. find returns nearest if the path leads no further.
 func find(node, nearest *yaml.Node, path string) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias

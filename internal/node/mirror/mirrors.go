@@ -115,7 +115,7 @@ func (o *Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// New makes Mirrors. It starts nothing: see [Mirrors.Run].
+// New makes Mirrors. New starts nothing: see [Mirrors.Run].
 func New(o Options) (*Mirrors, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
@@ -139,7 +139,7 @@ func New(o Options) (*Mirrors, error) {
 }
 
 // Observe handles a change of either source: static pods from files, mirror pods from
-// the API. It ignores other pods. It never blocks and may be called from any goroutine.
+// the API. It ignores other pods. Observe never blocks and may be called from any goroutine.
 func (m *Mirrors) Observe(c source.Change) {
 	m.mu.Lock()
 	if c.Op == source.Set {
@@ -201,7 +201,7 @@ func (m *Mirrors) pair(pod *v1.Pod) *pair {
 }
 
 // Run keeps the mirrors up to date until ctx ends, then returns nil and leaves them in place.
-// It may be called once.
+// Run may be called once.
 func (m *Mirrors) Run(ctx context.Context) error {
 	for {
 		name, wait := m.next(time.Now())

@@ -35,7 +35,7 @@ func nameOf(pod *v1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// Set adds the pod or replaces the pod of the same UID. It returns the pod of another UID that had
+// Set adds the pod or replaces the pod of the same UID. Set returns the pod of another UID that had
 // the same name, or nil. The displaced pod stays reachable by its UID until it is removed, since it
 // may still be terminating.
 func (t *Table) Set(pod *v1.Pod) (displaced *v1.Pod) {
@@ -115,7 +115,7 @@ func (t *Table) behind(mirror *v1.Pod) *v1.Pod {
 	return nil
 }
 
-// mayStandFor reports whether a mirror is not that of another version of the static pod. A pod that
+// mayStandFor reports whether a mirror does not belong to another version of the static pod. A pod that
 // does not say which version it is has the mirror of its name.
 func mayStandFor(mirror, pod *v1.Pod) bool {
 	hash, known := pod.Annotations[podstatus.HashAnnotation]

@@ -26,7 +26,7 @@ type Prober struct {
 	due  []*task // begun, and not yet taken up by Run
 }
 
-// New checks the options and makes a prober. It starts nothing.
+// New checks the options and makes a prober. New starts nothing.
 func New(options Options) (*Prober, error) {
 	if err := options.Validate(); err != nil {
 		return nil, fmt.Errorf("probe: %w", err)
@@ -51,7 +51,7 @@ func New(options Options) (*Prober, error) {
 	}, nil
 }
 
-// Run probes until ctx ends, and returns when no probe is in progress. It may be called
+// Run probes until ctx ends, and returns when no probe is in progress. Run may be called
 // once.
 func (p *Prober) Run(ctx context.Context) error {
 	var tasks sync.WaitGroup
@@ -84,7 +84,7 @@ func (p *Prober) launch(ctx context.Context, tasks *sync.WaitGroup) {
 }
 
 // AddPod starts probing the containers of the pod, both running ones and later ones that
-// [Prober.UpdatePodStatus] reports. It may be called again for the same pod.
+// [Prober.UpdatePodStatus] reports. AddPod may be called again for the same pod.
 func (p *Prober) AddPod(manifest *v1.Pod) {
 	reported, isReported := p.opts.Status.GetPodStatus(manifest.UID)
 	p.mu.Lock()

@@ -93,7 +93,7 @@ func (p *Prober) manifestOf(t *task) *v1.Pod {
 }
 
 // settle takes what a series of probes has shown as the result of the run, and reports
-// it. It reports whether to probe on: a run is not probed again for startup once
+// it. settle reports whether to probe on: a run is not probed again for startup once
 // that is decided, nor for anything that will stop it (Q8).
 func (p *Prober) settle(t *task, decided result, message string) (probeOn bool) {
 	p.mu.Lock()

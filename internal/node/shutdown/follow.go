@@ -52,7 +52,7 @@ type follower struct {
 	announced bool // a shutdown, and it was not canceled
 }
 
-// follow acts on announcements until the host is not heard any more. It reports whether it was heard at all.
+// follow acts on announcements until the host is not heard any more. follow reports whether it was heard at all.
 func (f *follower) follow(ctx context.Context) (heard bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

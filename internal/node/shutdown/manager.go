@@ -54,7 +54,7 @@ type drain struct {
 	done      chan struct{} // closed when all pods have ended or the time is over
 }
 
-// New makes a manager. It starts nothing.
+// New makes a manager. New starts nothing.
 func New(o Options) *Manager {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -92,7 +92,7 @@ func (m *Manager) Drain(ctx context.Context) error {
 	}
 }
 
-// Cancel ends a canceled shutdown. It returns when all of its goroutines have ended.
+// Cancel ends a canceled shutdown. Cancel returns when all of its goroutines have ended.
 func (m *Manager) Cancel() {
 	m.mu.Lock()
 	d := m.down
@@ -110,7 +110,7 @@ func (m *Manager) Cancel() {
 	m.o.Changed(ctx)
 }
 
-// Close ends a shutdown in progress without undoing it, because this process ends. It returns when
+// Close ends a shutdown in progress without undoing it, because this process ends. Close returns when
 // all of its goroutines have ended.
 func (m *Manager) Close() {
 	m.mu.Lock()

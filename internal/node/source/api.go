@@ -65,7 +65,7 @@ func (o *APIOptions) Validate() error {
 	return errors.Join(problems...)
 }
 
-// NewAPI makes an API source. It starts nothing and sends no request: see [API.Run].
+// NewAPI makes an API source. NewAPI starts nothing and sends no request: see [API.Run].
 func NewAPI(o APIOptions) (*API, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("source: api: %w", err)
@@ -105,7 +105,7 @@ func NewAPI(o APIOptions) (*API, error) {
 	return a, nil
 }
 
-// Run follows the API until ctx ends, then returns nil. It may be called once.
+// Run follows the API until ctx ends, then returns nil. Run may be called once.
 func (a *API) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		a.follow(ctx)

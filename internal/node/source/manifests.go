@@ -78,7 +78,7 @@ func (o *ManifestsOptions) Validate() error {
 	return errors.Join(problems...)
 }
 
-// NewManifests makes a source of static pods. It reads nothing: see [Manifests.Run].
+// NewManifests makes a source of static pods. NewManifests reads nothing: see [Manifests.Run].
 func NewManifests(o ManifestsOptions) (*Manifests, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("source: manifests: %w", err)
@@ -100,7 +100,7 @@ func NewManifests(o ManifestsOptions) (*Manifests, error) {
 	}, nil
 }
 
-// Run follows the directory until ctx ends, then returns nil. It may be called once.
+// Run follows the directory until ctx ends, then returns nil. Run may be called once.
 func (m *Manifests) Run(ctx context.Context) error {
 	var changes <-chan struct{} // nil without notification: only rescans then
 	rearm := func() {}

@@ -48,7 +48,7 @@ type Contents struct {
 	pod *v1.Pod
 }
 
-// NewContents makes the contents of a pod. It writes nothing: see Refresh.
+// NewContents makes the contents of a pod. NewContents writes nothing: see Refresh.
 func NewContents(pod *v1.Pod, options Options) *Contents {
 	return &Contents{
 		objects: options.Objects, dir: options.Dir, fields: options.Fields, root: options.Root, group: options.Group, alone: options.Isolated,

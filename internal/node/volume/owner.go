@@ -27,7 +27,7 @@ func (c *Contents) ownerOf(pod *v1.Pod) owner {
 	return ownerOf(pod, c.root, c.group)
 }
 
-// isolatedOwner is that of a volume which only containers of the pod reach. An fsGroup reads all files. A token is for the one user that all
+// isolatedOwner is the owner of a volume that only containers of the pod reach. An fsGroup reads all files. A token is for the one user that all
 // containers name, or for the fsGroup, and else for every user, as with the kubelet.
 func isolatedOwner(pod *v1.Pod) owner {
 	o := owner{uid: -1, gid: -1, dirMode: 0o777, fileUID: -1}

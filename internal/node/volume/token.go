@@ -72,7 +72,7 @@ func tokenRequest(pod *v1.Pod, key tokenKey) *authenticationv1.TokenRequest {
 	return request
 }
 
-// renewAfter is 80 % of the lifetime that the server has granted, at most a day. It counts
+// renewAfter is 80 % of the lifetime that the server has granted, at most a day. renewAfter counts
 // from when the answer came, not from the server's clock, which may differ from ours.
 func renewAfter(answer *authenticationv1.TokenRequest) time.Duration {
 	lifetime := defaultLifetime

@@ -20,7 +20,7 @@ const (
 )
 
 // write brings a volume's directory to exactly these files, atomically: a reader that goes
-// through the links of the volume sees the old files or the new ones. It reports whether
+// through the links of the volume sees the old files or the new ones. write reports whether
 // anything had to change. After an error, and after a crash at any point, the directory is in
 // the old state or in the new one, and the next write cleans up.
 //

@@ -13,7 +13,7 @@ import (
 )
 
 // resize checks whether the spec requests other resources than the pod's allocated ones, and
-// carries out a granted resize. It returns the time of the next check.
+// carries out a granted resize. resize returns the time of the next check.
 func (p *worker) resize(ctx context.Context, in *input, s *observation, now time.Time) (next time.Time) {
 	if p.asksForMore(in) {
 		p.w.decideResizes()

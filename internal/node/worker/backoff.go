@@ -16,8 +16,8 @@ const (
 	stableRunTime = 10 * time.Minute
 )
 
-// backOff is the record of one container's restarts. The zero value is that of a
-// container that was never restarted. Values are immutable: next returns a new one.
+// backOff is the record of one container's restarts. The zero value is the
+// back-off of a container that was never restarted. Values are immutable: next returns a new one.
 type backOff struct {
 	delay   time.Duration // what the next restart has to wait after the exit
 	restart time.Time     // when the last restart was

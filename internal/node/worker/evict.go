@@ -13,7 +13,7 @@ import (
 type Eviction struct {
 	// Grace bounds how long the pod may take to end; its own grace period counts if it is shorter.
 	Grace time.Duration
-	// Reason and Message are those of the pod's status, which becomes Failed.
+	// Reason and Message go to the pod's status, which becomes Failed.
 	Reason, Message string
 	// Condition, if set, is the DisruptionTarget of the pod.
 	Condition *v1.PodCondition

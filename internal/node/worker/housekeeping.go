@@ -12,7 +12,7 @@ import (
 )
 
 // keepHouse ends what no source knows: pods that an earlier process left in the runtime,
-// and statuses of pods that are gone. It ends nothing before the sources that
+// and statuses of pods that are gone. keepHouse ends nothing before the sources that
 // could have it have synced.
 func (w *Workers) keepHouse(ctx context.Context) {
 	ticker := time.NewTicker(housekeepingPeriod)

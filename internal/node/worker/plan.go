@@ -220,7 +220,7 @@ func (p *plan) restart(given *planInput, c *v1.Container, exit *v1.ContainerStat
 	return true
 }
 
-// runsAgain reports whether a container that is stopped runs again. It does not choose its
+// runsAgain reports whether a container that is stopped runs again. runsAgain does not choose its
 // exit code, so that only the policy Never keeps one down that a probe or a rule has given up. One
 // whose definition has changed runs again under any policy, as with the kubelet.
 func (c *kill) runsAgain(pod *v1.Pod) bool {

@@ -10,7 +10,7 @@ import (
 )
 
 // Reclaim deletes the files of ended pods, logs included, because the disk is full. Their records
-// stay. It returns the errors of files that could not be deleted.
+// stay. Reclaim returns the errors of files that could not be deleted.
 func (w *Workers) Reclaim(ctx context.Context) error {
 	var problems []error
 	for _, uid := range w.ended() {

@@ -38,7 +38,7 @@ type pending struct {
 	since   time.Time
 }
 
-// pendingResizes returns the requested resizes in the order in which to grant them. It returns none
+// pendingResizes returns the requested resizes in the order in which to grant them. pendingResizes returns none
 // before all sources have synced: pods that count may be missing.
 func (w *Workers) pendingResizes() []pending {
 	w.mu.Lock()
@@ -182,7 +182,7 @@ func changesLimits(held, desired *v1.Pod) bool {
 	return false
 }
 
-// podLimits are those of the pod as a whole, which no runtime can change.
+// podLimits are the limits of the pod as a whole, which no runtime can change.
 func podLimits(pod *v1.Pod) v1.ResourceList {
 	if pod.Spec.Resources == nil {
 		return nil

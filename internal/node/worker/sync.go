@@ -213,7 +213,7 @@ func (p *worker) startPod(ctx context.Context, pod *v1.Pod) bool {
 	return err == nil
 }
 
-// isAuthorizerBehind reports whether the API server has refused the objects of the pod's volumes. It does so for a moment after a
+// isAuthorizerBehind reports whether the API server has refused the objects of the pod's volumes. isAuthorizerBehind does so for a moment after a
 // pod was scheduled, until its authorizer has seen the pod, so that the first refusal says nothing.
 func isAuthorizerBehind(err error) bool {
 	volumes := runtime.MountErrors(err)

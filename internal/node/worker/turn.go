@@ -67,7 +67,7 @@ func newState() state {
 	}
 }
 
-// turn observes the pod, reports its status, and takes the due actions. It returns when the next
+// turn observes the pod, reports its status, and takes the due actions. turn returns when the next
 // turn is due even if nothing happens, zero if none is due, and whether the worker is done.
 func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 	in, now := p.readInbox(), time.Now()

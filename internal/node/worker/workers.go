@@ -70,7 +70,7 @@ type Workers struct {
 	tidy chan struct{} // capacity 1: likewise for housekeeping
 }
 
-// New returns workers for no pods. It starts nothing: see [Workers.Run].
+// New returns workers for no pods. New starts nothing: see [Workers.Run].
 func New(options Options) (*Workers, error) {
 	if err := options.Validate(); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
@@ -251,7 +251,7 @@ func (w *Workers) ContainerUnhealthy(uid types.UID, containerID string, probe ru
 }
 
 // RestartContainer stops a running container, with its hook and the grace of the pod, and starts it again
-// after its back-off. It returns an error if the pod is unknown or ending, or if the restart policy of the
+// after its back-off. RestartContainer returns an error if the pod is unknown or ending, or if the restart policy of the
 // container is Never. If the container has been replaced meanwhile, nothing happens.
 func (w *Workers) RestartContainer(uid types.UID, container, containerID, reason string) error {
 	w.mu.Lock()
@@ -278,7 +278,7 @@ var (
 	errNeverRestarted = errors.New("worker: the restart policy of the container is Never")
 )
 
-// CouldHaveRunningContainers implements the status manager's Safety. It returns false once
+// CouldHaveRunningContainers implements the status manager's Safety. CouldHaveRunningContainers returns false once
 // every container of the pod has exited. For an unknown pod it returns true until all
 // sources have synced and the runtime was listed.
 func (w *Workers) CouldHaveRunningContainers(pod *v1.Pod) bool {

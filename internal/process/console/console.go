@@ -62,7 +62,7 @@ type Console struct {
 	query                     *queryapi.Server
 }
 
-// New binds the addresses and makes the history. It starts nothing; life closes them.
+// New binds the addresses and makes the history. New starts nothing; life closes them.
 func New(o Options, life *process.Life) (_ *Console, err error) {
 	c := &Console{o: o, History: history.New(history.Options{File: filepath.Join(o.StateDir, historyFile), Logger: o.Logger})}
 	if err := o.Fronts.Keep(o.Healthz, o.Metrics); err != nil {

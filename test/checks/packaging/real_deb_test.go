@@ -28,7 +28,7 @@ func run(t *testing.T, env []string, name string, args ...string) string {
 func install(t *testing.T) (root string, dpkg func(args ...string) string) {
 	t.Helper()
 	bin, out, root := binaries.Dir(t, binaries.Statusd, binaries.Shim), t.TempDir(), t.TempDir()
-	lines := strings.Fields(run(t, []string{"BIN=" + bin, "OUT=" + out, "VERSION=1.2.3"}, "deploy/packaging/deb/build"))
+	lines := strings.Fields(run(t, []string{"BIN=" + bin, "OUT=" + out, "VERSION=1.2.3"}, "sh", "-c", "umask 077 && exec deploy/packaging/deb/build"))
 	deb := lines[len(lines)-1]
 	database := filepath.Join(root, "var/lib/dpkg")
 	for _, dir := range []string{"info", "updates", "triggers"} {

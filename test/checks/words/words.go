@@ -1,5 +1,5 @@
-// Command words counts sentences of the kinds that docs/internals/tests.md#words names: sentences whose subject or object is a pronoun without its noun, and
-// quaint words. Run at the root of the checkout, it prints a table; with -list it prints each place too, with -list KIND the places of one kind.
+// Command words counts sentences whose subject or object is probably a pronoun without its noun, and quaint words (docs/internals/tests.md#words).
+// Run at the root of the checkout, the command prints a table; with -list each place too, with -list KIND or -list SOURCE only these places.
 package main
 
 import (
@@ -8,8 +8,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -141,7 +141,10 @@ func document(name, text string) []place {
 		case code, strings.HasPrefix(line, "    "), strings.HasPrefix(line, ".\\\""):
 			flush()
 			continue
-		case trimmed == "", strings.HasPrefix(trimmed, "#"):
+		case trimmed == "":
+			flush()
+			continue
+		case strings.HasPrefix(trimmed, "#"):
 			flush()
 		case strings.HasPrefix(trimmed, "|"):
 			flush()
@@ -225,22 +228,30 @@ func table(found []place) string {
 	return text.String() + "\n"
 }
 
-// tracked lists the files of the checkout.
-func tracked(dir string) ([]string, error) {
-	command := exec.Command("git", "ls-files", "-co", "--exclude-standard", "-z")
-	command.Dir = dir
-	out, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("git ls-files: %w", err)
-	}
-	files := strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
-	return slices.DeleteFunc(files, func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err != nil }), nil
+// tree lists the files of a checkout, without directories that make writes.
+func tree(dir string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil || entry.IsDir() {
+			if slices.Contains([]string{".git", "bin", "build", "state"}, name) {
+				return fs.SkipDir
+			}
+			return err
+		}
+		files = append(files, name)
+		return nil
+	})
+	return files, err
 }
 
 func main() {
 	list := flag.Bool("list", false, "print each place")
 	flag.Parse()
-	files, err := tracked(".")
+	files, err := tree(".")
 	var found []place
 	if err == nil {
 		found, err = count(".", files)

@@ -53,7 +53,7 @@ func startEtcd(ctx context.Context, dir *datadir.Dir) (*embed.Etcd, error) {
 	}
 }
 
-// stopEtcd closes log and database. It does not wait for clients, as Close of the embedded server
+// stopEtcd closes log and database. stopEtcd does not wait for clients, as Close of the embedded server
 // does: the only one is the API server of this process, which has stopped or is about to end with it.
 func stopEtcd(etcd *embed.Etcd) {
 	etcd.Server.Stop()

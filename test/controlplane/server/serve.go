@@ -100,7 +100,7 @@ type cluster struct {
 
 func (c cluster) server() string { return address(port(c.listener)) }
 
-// serveAPI runs the API server and what works on its objects, and announces it. It returns when ctx
+// serveAPI runs the API server and what works on its objects, and announces it. serveAPI returns when ctx
 // ends and the server is down, or as soon as a part fails. If ctx ends before the server is ready it is left to
 // the end of the process: kube-apiserver takes a stop during its start for a fatal error.
 func serveAPI(ctx context.Context, c cluster, etcdFailed <-chan error) error {

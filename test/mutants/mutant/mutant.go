@@ -79,7 +79,7 @@ func Parse(text string, required ...string) ([]Mutant, error) {
 	return mutants, nil
 }
 
-// Apply returns the changed text of the file under root. It fails unless From occurs exactly
+// Apply returns the changed text of the file under root. Apply fails unless From occurs exactly
 // once there: the list is then out of date.
 func (m Mutant) Apply(root string) ([]byte, error) {
 	original, err := os.ReadFile(filepath.Join(root, m.File))

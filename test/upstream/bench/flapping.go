@@ -28,7 +28,7 @@ func flappingScenarios() []scenario {
 }
 
 // measureFlapping has each of many pods lose and regain readiness twice a second, which is more
-// than the server can take, while others start. It returns how long a start took to be
+// than the server can take, while others start. measureFlapping returns how long a start took to be
 // seen, at most and in the middle.
 func measureFlapping(ctx context.Context, lab *lab, s side) (_ []float64, err error) {
 	c, duration := circumstances{pods: flappingStarts, serving: flappingPods}, flappingFor

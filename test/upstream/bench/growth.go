@@ -56,7 +56,7 @@ func measureGrowth(ctx context.Context, s side, n int) ([]float64, error) {
 	return []float64{quantile(samples, 0.5)}, nil
 }
 
-// settle reports a status for each pod and returns when the API has them all. It starts
+// settle reports a status for each pod and returns when the API has them all. settle starts
 // statusd's manager for that, but not the kubelet's.
 func settle(ctx context.Context, m manager, pods []*v1.Pod) error {
 	for _, pod := range pods {

@@ -20,7 +20,7 @@ func lifeScenarios() []scenario {
 }
 
 // measureLives has many pods at once go through their lives: they run, become ready a little
-// later, are deleted, and end. It returns how many writes and requests a life took. Under
+// later, are deleted, and end. measureLives returns how many writes and requests a life took. Under
 // such a load changes of a pod can go out together.
 func measureLives(ctx context.Context, lab *lab, s side) (_ []float64, err error) {
 	c := &churn{ending: make(map[types.UID]bool)}

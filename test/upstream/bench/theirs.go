@@ -69,7 +69,7 @@ func (t *theirs) stop() {
 }
 
 // sync is one pass of the kubelet's manager over its pods: all of them, or those with a
-// change that it has not sent. It must not be called once the manager is started.
+// change that it has not sent. sync must not be called once the manager is started.
 func (t *theirs) sync(ctx context.Context, all bool) {
 	syncBatch(reflect.ValueOf(t.Manager).UnsafePointer(), ctx, all)
 }

@@ -45,7 +45,7 @@ func withdrawalScenario(name string, c circumstances, rounds int) scenario {
 }
 
 // withdrawals starts all pods while serving pods lose readiness, evenly spread over the progress of
-// the burst. It returns the time until a watch shows the loss, and the time until the request was
+// the burst. withdrawals returns the time until a watch shows the loss, and the time until the request was
 // sent, as median and 99th percentile.
 func (st *stage) withdrawals(ctx context.Context) ([]float64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

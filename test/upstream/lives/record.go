@@ -164,7 +164,7 @@ func recordLife(ctx context.Context, s stage) (recording, error) {
 	return r, s.quiet(ctx)
 }
 
-// follow records until the pod is gone for good or the watch is over. It calls end once: after the
+// follow records until the pod is gone for good or the watch is over. follow calls end once: after the
 // time that the life lasts, or when the pod has ended. A pod that is gone before may come again.
 func follow(ctx context.Context, events <-chan event, lasts time.Duration, end func(context.Context) error) (recording, error) {
 	var (

@@ -7,7 +7,7 @@ import (
 )
 
 // statusPairs calls f for the statuses that both sides have: those in the API, and those
-// in the cache. It reports whether f did for any.
+// in the cache. statusPairs reports whether f did for any.
 func (c *Case) statusPairs(f func(k, d *v1.PodStatus) bool) bool {
 	did := false
 	if c.Kubelet.API != nil && c.Statusd.API != nil {

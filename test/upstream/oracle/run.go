@@ -27,7 +27,7 @@ type Outcome struct {
 	Trace []string
 }
 
-// Run puts both managers through a program. It must be called inside a synctest bubble.
+// Run puts both managers through a program. Run must be called inside a synctest bubble.
 func Run(program Program) Outcome {
 	r := newRun()
 	for _, s := range r.sides {

@@ -135,7 +135,7 @@ func (s *Server) hasDeleted(uid types.UID) bool {
 	return slices.Contains(s.deleted, uid)
 }
 
-// change is a change of a pod by another client. It does nothing if the pod does not exist, and
+// change is a change of a pod by another client. change does nothing if the pod does not exist, and
 // cannot clear generations.
 func (s *Server) change(name string, edit func(*v1.Pod)) {
 	s.mu.Lock()
@@ -193,7 +193,7 @@ func (s *Server) remove(name string) {
 	delete(s.pods, name)
 }
 
-// current returns the pod of this name, or nil. It must not be changed.
+// current returns the pod of this name, or nil. The pod must not be changed.
 func (s *Server) current(name string) *v1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()

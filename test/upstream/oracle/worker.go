@@ -51,7 +51,7 @@ func wouldRefuse(p *nodePod, old *v1.PodStatus) bool {
 }
 
 // beginLife prepares the kubelet for a report with which a static pod begins another life, and
-// returns what is left of the life before: not its end. It returns nil if none begins (M0d).
+// returns what is left of the life before: not its end. beginLife returns nil if none begins (M0d).
 func (r *run) beginLife(p *nodePod, old, next *v1.PodStatus) *v1.PodStatus {
 	k := r.kubelet()
 	kept := p.hasCached(k)

@@ -243,7 +243,7 @@ func (s *Scene) complete(pod, before *v1.Pod, uid types.UID, namespace string) {
 	}
 }
 
-// UIDs and the following are those of a [view.Source].
+// UIDs and the following methods implement [view.Source].
 func (s *Scene) UIDs() []types.UID {
 	uids := make([]types.UID, 0, len(s.pods))
 	for uid := range s.pods {
@@ -285,7 +285,7 @@ func (s *Scene) Watch(ctx context.Context, _ func(types.UID)) error {
 	return nil
 }
 
-// Report and Pictures are those of a [view.AuditSource].
+// Report and Pictures implement [view.AuditSource].
 func (s *Scene) Report() audit.Report {
 	r := audit.Report{At: s.Now}
 	for _, uid := range s.UIDs() {
@@ -341,7 +341,7 @@ func (s *Scene) kubelet() (words kubeletWords, err error) {
 	return words, err
 }
 
-// Report is that of a [view.GuardSource].
+// Report implements [view.GuardSource].
 func (g kubeletGuard) Report() guard.Report {
 	words, _ := g.kubelet()
 	return words.Report

@@ -23,7 +23,7 @@ func (r *Record) Answer() audit.Answer { return r.answer }
 // From changes the queried source.
 func (r *Record) From(from string) { r.answer.From = from }
 
-// Good notes that the facts were complete and current at a time. It reports whether the side did not
+// Good notes that the facts were complete and current at a time. Good reports whether the side did not
 // answer before.
 func (r *Record) Good(at time.Time) bool {
 	recovered := r.answer.Err != ""
@@ -42,7 +42,7 @@ func (r *Record) Gap(at time.Time) {
 	}
 }
 
-// Bad records that the side did not answer, and why. It reports whether the reason is new.
+// Bad records that the side did not answer, and why. Bad reports whether the reason is new.
 func (r *Record) Bad(at time.Time, err error) bool {
 	text := err.Error()
 	news := r.answer.Err != text

@@ -27,7 +27,7 @@ func New(pace, least time.Duration) (*Loop, error) {
 	return &Loop{pace: pace, least: least, retries: backoff.Schedule{First: least, Limit: pace}, asked: make(chan struct{}, 1)}, nil
 }
 
-// Refresh requests an early reading. It never blocks; requests before the next reading are merged.
+// Refresh requests an early reading. Refresh never blocks; requests before the next reading are merged.
 func (l *Loop) Refresh() { wake.Up(l.asked) }
 
 // Run looks until ctx ends. A look that fails is repeated with back-off, at the pace at the latest.

@@ -51,7 +51,7 @@ type following struct {
 
 var _ volume.Objects = (*Objects)(nil)
 
-// New makes an Objects. It starts nothing and sends no request. A nil logger discards everything.
+// New makes an Objects. New starts nothing and sends no request. A nil logger discards everything.
 func New(client kubernetes.Interface, log *slog.Logger) *Objects {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -88,7 +88,7 @@ func (o *Objects) Token(ctx context.Context, namespace, account string, request 
 
 var errRunTwice = errors.New("apiobjects: Run may be called only once")
 
-// Run follows objects until ctx ends, and returns when no watch is left. It may be called once.
+// Run follows objects until ctx ends, and returns when no watch is left. Run may be called once.
 func (o *Objects) Run(ctx context.Context) error {
 	o.mu.Lock()
 	if o.running != nil {
@@ -153,7 +153,7 @@ func (o *Objects) drop(pod types.UID, reference volume.Reference) {
 	}
 }
 
-// start needs mu. It does nothing unless Run runs.
+// start needs mu. start does nothing unless Run runs.
 func (o *Objects) start(reference volume.Reference, f *following) {
 	if o.running == nil || o.stopped || f.cancel != nil {
 		return

@@ -68,7 +68,7 @@ func (c *Connection) Send(timeout time.Duration, kind byte, data []byte) error {
 	return errors.Join(waitErr, err)
 }
 
-// Receive waits for a message. It returns io.EOF when the other end has closed the connection.
+// Receive waits for a message. Receive returns io.EOF when the other end has closed the connection.
 func (c *Connection) Receive(buffer []byte) (kind byte, data []byte, err error) {
 	var n int
 	waitErr := c.raw.Read(func(fd uintptr) bool {

@@ -194,7 +194,7 @@ func Accept(listener int) (int, error) {
 	return fd, nil
 }
 
-// Dial connects to the socket at path. It does not block.
+// Dial connects to the socket at path. Dial does not block.
 func Dial(path string) (int, error) {
 	fd, err := newSocket()
 	if err != nil {

@@ -219,7 +219,7 @@ func setReadOnly(dir int, path string, flags uint) error {
 }
 
 // Try creates a view with a read-only mount at a path that does not exist, and returns an error if
-// that is not possible on this machine. It changes the calling thread as Enter does.
+// that is not possible on this machine. Try changes the calling thread as Enter does.
 func Try(dir string) error {
 	missing := fmt.Sprintf("/statusd-mount-path-that-does-not-exist-%d-%d", os.Getpid(), time.Now().UnixNano())
 	err := Enter(&record.View{Mounts: []record.Mount{{Source: dir, Target: missing, ReadOnly: true}}})

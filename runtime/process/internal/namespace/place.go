@@ -241,7 +241,7 @@ func (n name) isDevice() bool {
 	return (kind == unix.S_IFCHR || kind == unix.S_IFBLK) && n.devices && !n.mounted
 }
 
-// makeDevice needs a umask of 0. It runs once for each device of /dev in each container.
+// makeDevice needs a umask of 0. makeDevice runs once for each device of /dev in each container.
 func (n name) makeDevice(memory int) error {
 	if err := unix.Mknodat(memory, n.text, n.stat.Mode, int(n.stat.Rdev)); err != nil {
 		return err

@@ -140,7 +140,7 @@ func (d Dir) Control() string { return d.path("control.sock") }
 // Attach is the socket on which the shim connects clients to the container's streams.
 func (d Dir) Attach() string { return d.path("attach.sock") }
 
-// Discard removes the directory of a container that was never started. It removes only files with
+// Discard removes the directory of a container that was never started. Discard removes only files with
 // names of this package.
 func (d Dir) Discard() error {
 	own := []string{d.Control(), d.Attach(), d.TerminationLog(), d.ShimLog(), filepath.Join(d.Logs(), "log"), d.Logs(), d.Shim(), d.Spec()}

@@ -100,7 +100,7 @@ func unseal(name string, data []byte, value any) error {
 // complete is implemented by records that an earlier release wrote without a checksum.
 type complete interface{ Complete() bool }
 
-// unsealed reads a record of a release that did not seal them. It takes nothing that such
+// unsealed reads a record of a release that did not seal them. unsealed takes nothing that such
 // a release would not have written: no unknown field, and none of the needed ones empty.
 // A sealed record whose beginning is damaged has unknown fields.
 func unsealed(data []byte, value any) error {

@@ -16,7 +16,7 @@ const (
 
 // finish records the exit. While it cannot, it reports the exit to each runtime that
 // connects: a container that has ended must not look as if it ran because a disk is full.
-// It gives up when the directory is gone or the runtime needs the record no longer.
+// finish gives up when the directory is gone or the runtime needs the record no longer.
 func (s *shim) finish(exit record.Exit) {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		err := record.WriteDurably(s.dir.Exit(), exit)
@@ -34,7 +34,7 @@ func (s *shim) finish(exit record.Exit) {
 	}
 }
 
-// serve handles requests for a while. It reports whether the shim is to end.
+// serve handles requests for a while. serve reports whether the shim is to end.
 func (s *shim) serve(pause time.Duration) bool {
 	over := time.NewTimer(pause)
 	defer over.Stop()

@@ -107,7 +107,7 @@ func Main(id string) int {
 	return 0
 }
 
-// prepare makes sure that the descriptor and the directory are those of a shim.
+// prepare makes sure that the descriptor and the directory belong to a shim.
 func (s *shim) prepare(id string) error {
 	if !control.IsPair(ControlFD) {
 		return fmt.Errorf("descriptor %d is not the socket of a shim", ControlFD)

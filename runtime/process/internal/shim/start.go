@@ -108,7 +108,7 @@ func startFromThread(spec record.Spec, main *proc.ID, command []string, to strea
 }
 
 // EnterContainer puts the calling thread into the container and returns the attributes to start a
-// process of the container from it. It needs a thread of its own, see OnOwnThread. The caller calls
+// process of the container from it. EnterContainer needs a thread of its own, see OnOwnThread. The caller calls
 // release when the process was started. Main is the container's command, whose view of the machine
 // the thread joins; nil creates the view.
 func EnterContainer(spec record.Spec, main *proc.ID) (attributes *syscall.SysProcAttr, release func(), err error) {

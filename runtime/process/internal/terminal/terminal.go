@@ -20,7 +20,7 @@ func Open(owner *syscall.Credential) (master, slave *os.File, err error) {
 	}
 	slave, err = openSlave(master)
 	if err == nil && owner != nil {
-		err = slave.Chown(int(owner.Uid), -1) // the group is that of all terminals
+		err = slave.Chown(int(owner.Uid), -1) // all terminals have this group
 	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("terminal: %w", err), master.Close(), slave.Close())

@@ -31,7 +31,7 @@ type Keeper struct {
 	queue  workqueue.TypedRateLimitingInterface[string] // names of namespaces
 }
 
-// New makes a keeper. rootCA is the authority's certificate, PEM. It starts nothing.
+// New makes a keeper. rootCA is the authority's certificate, PEM. New starts nothing.
 func New(client kubernetes.Interface, rootCA []byte) *Keeper {
 	return &Keeper{
 		client: client,

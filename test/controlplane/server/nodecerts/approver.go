@@ -23,7 +23,7 @@ type Approver struct {
 	queue  workqueue.TypedRateLimitingInterface[string] // names of requests
 }
 
-// New makes an approver. It starts nothing.
+// New makes an approver. New starts nothing.
 func New(client kubernetes.Interface) *Approver {
 	return &Approver{
 		client: client,
