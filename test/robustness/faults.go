@@ -145,10 +145,25 @@ func toxic(name, kind, stream string, attributes map[string]any) fault {
 	return fault{name, func(s *storm, ctx context.Context, d time.Duration) error {
 		undo, err := s.network.toxic(kind, stream, attributes)
 		if err != nil {
-			return err
+			return s.restartNetwork()
 		}
-		return errors.Join(pause(ctx, d), undo())
+		err = pause(ctx, d)
+		if undo() != nil {
+			err = errors.Join(err, s.restartNetwork())
+		}
+		return err
 	}}
+}
+
+// restartNetwork ends the faults of a network that does not end them itself.
+func (s *storm) restartNetwork() error {
+	err := s.network.restart()
+	r := record.Record{Kind: record.Fault, Fault: record.NetworkRestarted, Verb: record.End}
+	if err != nil {
+		r.Err = err.Error()
+	}
+	s.history.Add(r)
+	return err
 }
 
 func diskIs(b agent.Behavior) fault {
@@ -219,10 +234,14 @@ func (s *storm) note(do func() error) error {
 }
 
 func (s *storm) linkDown(ctx context.Context, d time.Duration) error {
-	if err := s.network.open(false); err != nil {
-		return err
+	if s.network.open(false) != nil {
+		return s.restartNetwork()
 	}
-	return errors.Join(pause(ctx, d), s.network.open(true))
+	err := pause(ctx, d)
+	if s.network.open(true) != nil {
+		err = errors.Join(err, s.restartNetwork())
+	}
+	return err
 }
 
 func (s *storm) killServer(ctx context.Context, d time.Duration) error {

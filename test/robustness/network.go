@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os/exec"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,8 +22,11 @@ import (
 type network struct {
 	address string // that the agent dials
 	api     string
+	start   func() error
 	stop    func()
 	toxics  atomic.Int64 // names
+	mu      sync.Mutex   // guards process, but at the begin and the end
+	process *child.Process
 }
 
 const link = "link"
@@ -36,21 +40,38 @@ func startNetwork(ctx context.Context, binary, upstream string) (*network, error
 	if err != nil {
 		return nil, err
 	}
-	p, err := child.Start(exec.Command(binary, "-host", "127.0.0.1", "-port", strconv.Itoa(apiPort)), syscall.SIGKILL)
-	if err != nil {
-		return nil, fmt.Errorf("toxiproxy: %w", err)
-	}
 	n := &network{address: fmt.Sprintf("127.0.0.1:%d", port), api: fmt.Sprintf("http://127.0.0.1:%d", apiPort)}
-	n.stop = func() { p.Kill(); held.Close(); apiHeld.Close() }
-	bounded, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	if err := campaign.Await(bounded, 50*time.Millisecond, func() error {
-		return n.post("/proxies", map[string]any{"name": link, "listen": n.address, "upstream": upstream, "enabled": true})
-	}); err != nil {
-		n.stop()
-		return nil, fmt.Errorf("toxiproxy: %w", err)
+	n.start = func() error {
+		var err error
+		n.process, err = child.Start(exec.Command(binary, "-host", "127.0.0.1", "-port", strconv.Itoa(apiPort)), syscall.SIGKILL)
+		if err != nil {
+			return fmt.Errorf("toxiproxy: %w", err)
+		}
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		if err := campaign.Await(bounded, 50*time.Millisecond, func() error {
+			return n.post("/proxies", map[string]any{"name": link, "listen": n.address, "upstream": upstream, "enabled": true})
+		}); err != nil {
+			n.process.Kill()
+			return fmt.Errorf("toxiproxy: %w", err)
+		}
+		return nil
+	}
+	n.stop = func() { n.process.Kill(); held.Close(); apiHeld.Close() }
+	if err := n.start(); err != nil {
+		held.Close()
+		apiHeld.Close()
+		return nil, err
 	}
 	return n, nil
+}
+
+// restart replaces a toxiproxy that does not end a fault: its API may answer nothing but 503 from then on. All faults of the network end.
+func (n *network) restart() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.process.Kill()
+	return n.start()
 }
 
 // toxic makes the link misbehave until the returned function is called.
@@ -84,6 +105,9 @@ func (n *network) request(method, path string, body any) error {
 		return err
 	}
 	defer response.Body.Close()
+	if method == http.MethodDelete && response.StatusCode == http.StatusNotFound { // ended with the toxiproxy before this one
+		return nil
+	}
 	if response.StatusCode >= 300 {
 		return fmt.Errorf("%s %s: %s", method, path, response.Status)
 	}

@@ -152,6 +152,8 @@ func TestJudge(t *testing.T) {
 			want, later(look(99*time.Second, false, "web-uid"), 99*time.Second)), []string{"delivered"}},
 		{"a pod that the watch brings late", at(want, later(call(1, record.Run, running(1)), 60*time.Second), later(returned(1), 60*time.Second), later(version(1, running(1)), 70*time.Second), later(look(99*time.Second, true), 199*time.Second)), nil},
 		{"a pod that the watch brings too late", at(want, later(call(1, record.Run, running(1)), 150*time.Second), later(returned(1), 150*time.Second), later(version(1, running(1)), 160*time.Second), later(look(99*time.Second, true), 199*time.Second)), []string{"delivered"}},
+		{"delivered late, and a fault has not ended", at(call(1, record.Run, running(1)), record.Record{Kind: record.Fault, Fault: "reset", Verb: record.End, Err: "DELETE /proxies/link: 503"}, want, later(version(1, running(1)), 20*time.Second)), nil},
+		{"delivered late, and the network was started again", at(call(1, record.Run, running(1)), record.Record{Kind: record.Fault, Fault: "reset", Verb: record.End, Err: "DELETE /proxies/link: 503"}, record.Record{Kind: record.Fault, Fault: record.NetworkRestarted, Verb: record.End}, want, later(version(1, running(1)), 30*time.Second)), []string{"delivered"}},
 		{"never delivered", at(call(1, record.Run, running(1)), returned(1), want, later(look(99*time.Second, false, "web-uid"), 99*time.Second)), []string{"delivered"}},
 		{"deleted instead", at(call(1, record.Run, running(1)), returned(1), want, gone, later(look(99*time.Second, true), 99*time.Second)), nil},
 		{"the history ends before it is late", at(call(1, record.Run, running(1)), want, later(version(1, running(0)), 10*time.Second)), nil},

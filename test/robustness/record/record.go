@@ -47,11 +47,13 @@ const (
 	Mark    Kind = "mark"    // a moment
 )
 
-// Begin and End are the verbs of a Fault. Restored is the Fault of a server that was restored from a backup.
+// Begin and End are the verbs of a Fault. Restored is the Fault of a server that was restored from a backup, NetworkRestarted that of a network that did
+// not end a fault.
 const (
-	Begin    = "begin"
-	End      = "end"
-	Restored = "server restored"
+	Begin            = "begin"
+	End              = "end"
+	Restored         = "server restored"
+	NetworkRestarted = "network restarted"
 )
 
 // Verbs of calls.
