@@ -48,7 +48,7 @@ const (
 	limitFloor = 4
 	// limitFirst is where the search begins, unless the way to the server is long.
 	limitFirst = 8
-	limitRate  = 800
+	limitRate  = 600
 	farthest   = 0.3
 	// limitQueue is how many requests may wait in the server: enough to keep it busy after a short
 	// stall; each further request makes all requests slower.

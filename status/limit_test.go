@@ -370,12 +370,12 @@ func TestLimitShrinksOncePerRoundTripWhenTheServerRefuses(t *testing.T) {
 	for range 30 { // all that was in flight
 		l.overload(after(time.Second))
 	}
-	if got := l.allowed(); got != 28 {
-		t.Errorf("after 30 refusals at once %d are allowed, want 0.7 of the 40 that 50 ms suggest", got)
+	if got := l.allowed(); got != 21 {
+		t.Errorf("after 30 refusals at once %d are allowed, want 0.7 of the 30 that 50 ms suggest", got)
 	}
 	l.overload(after(2 * time.Second))
-	if got := l.allowed(); got != 19 {
-		t.Errorf("after another refusal %d are allowed, want 0.7 of 28", got)
+	if got := l.allowed(); got != 14 {
+		t.Errorf("after another refusal %d are allowed, want 0.7 of 21", got)
 	}
 }
 
