@@ -435,7 +435,10 @@ func TestRemovalOfOrphansThatFailed_IsTriedAgain(t *testing.T) {
 		if _, ok := w.manager.GetContainerResourceAllocation(young.UID, "main"); !ok {
 			t.Error("the allocation of a pod that is younger than the call is lost")
 		}
-		if left := w.manager.writes.retentions; len(left) > 0 {
+		w.manager.writes.mu.Lock()
+		left := w.manager.writes.retentions
+		w.manager.writes.mu.Unlock()
+		if len(left) > 0 {
 			t.Errorf("%d removals are still under way", len(left))
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/statusd/statusd/internal/alert/expr"
 	"github.com/statusd/statusd/internal/alert/rulefile"
 	"github.com/statusd/statusd/internal/alert/ruleset"
+	"github.com/statusd/statusd/internal/text"
 )
 
 //go:embed alert-rules.md.tmpl
@@ -39,7 +40,7 @@ func WriteDocument(w io.Writer) error {
 	}
 	_, err := strings.NewReplacer(
 		"{{ .MaxFile }}", strconv.Itoa(rulefile.MaxBytes), "{{ .MaxExpression }}", strconv.Itoa(expr.MaxExpression), "{{ .MaxCost }}", strconv.Itoa(expr.MaxCost),
-		"{{ .Relook }}", expr.Relook.String(), "{{ .NodeEvery }}", nodeEvery.String(), "{{ .RestFor }}", restFor.String(),
+		"{{ .Relook }}", text.Span(expr.Relook), "{{ .NodeEvery }}", text.Span(nodeEvery), "{{ .RestFor }}", text.Span(restFor),
 		"{{ .Variables }}\n", variables.String(), "{{ .Functions }}\n", functions.String(), "{{ .Types }}\n", types.String(), "{{ .Pack }}\n", pack.String(),
 	).WriteString(w, documentTemplate)
 	return err
