@@ -108,6 +108,10 @@ func (r *run) report(p *nodePod, step Step) {
 	if pod := r.sides[theKubelet].server().current(p.name); pod != nil {
 		conditions = pod.Status.Conditions
 	}
+	if shown := min(r.held(p, theKubelet).Generation, r.held(p, theStatusd).Generation); shown != p.spec.Generation {
+		p.spec = p.spec.DeepCopy() // the worker reports for the generation that the watch has shown it
+		p.spec.Generation = shown
+	}
 	status := p.report(step, conditions, r.sides[theKubelet].resizeConditions(p.uid()))
 	p.readyAtEnd = p.readyAtEnd || podstatus.IsTerminal(status.Phase) && saysReady(&status)
 	p.answer(theKubelet, "report changed=%v", r.reportToKubelet(p, *status.DeepCopy()))
