@@ -53,6 +53,7 @@ func newDaemon(t *testing.T, node string) *daemon {
 	d.config.HealthzBindAddress = freeport.Address(t)
 	d.config.Server.BindAddress = ""
 	d.config.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
+	d.config.ShutdownTimeout = 2 * patience      // however slow the machine is
 	if err := os.Mkdir(d.config.Manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}

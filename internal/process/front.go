@@ -26,7 +26,7 @@ type Front struct {
 	of       *Fronts // nil: no process follows
 	asked    where
 	listener net.Listener
-	left     bool // to the next process; of the goroutine that runs processes
+	left     bool // to the next process; guarded by of.mu
 	current  atomic.Pointer[serving]
 
 	starting sync.Once
@@ -199,10 +199,20 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Close closes the address, unless it was left to the next process.
 func (f *Front) Close() error {
-	if f.left {
+	if f.isLeft() {
 		return nil
 	}
 	return f.stop()
+}
+
+// isLeft reports whether the address is the next process's. Serve may not have returned yet: it is not waited for without end.
+func (f *Front) isLeft() bool {
+	if f.of == nil {
+		return false
+	}
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	return f.left
 }
 
 // stop ends serving. In-flight requests are not drained.
