@@ -194,3 +194,23 @@ func TestReload_OtherAddressesAreClosed(t *testing.T) {
 		t.Error("the address is still bound")
 	}
 }
+
+// A process that does not stop in time closes its addresses while they are still served. The race detector sees an access without a lock.
+func TestReload_CloseDuringServe(t *testing.T) {
+	fronts := &Fronts{}
+	front, err := fronts.Listen("127.0.0.1:0", "healthz-bind-address")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- front.Serve(ctx, endpointsOf("late")) }()
+	cancel(ErrReload)
+	if err := front.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	<-done // an error, if Close was first
+	if err := fronts.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
