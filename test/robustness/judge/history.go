@@ -80,7 +80,7 @@ func Judge(history []record.Record) (violations []Violation) {
 // Verdict returns the violations of a history, in the order of time, and those that something excuses.
 func Verdict(history []record.Record) (violations, excused []Violation) {
 	for _, v := range find(history) {
-		if v.Invariant == "delivered" && endless(history, v.At) {
+		if (v.Invariant == "delivered" || v.Invariant == "resources") && endless(history, v.At) {
 			v.Excuse = noEnd
 		}
 		if v.Excuse != "" {

@@ -218,3 +218,15 @@ func TestShrink(t *testing.T) {
 		t.Errorf("got %v of the shortest history, want the violation", again)
 	}
 }
+
+// Reports that repeat a number, as changes of readiness do, and a version that none explains: the search is not exponential in the repetitions.
+func TestRepeatedReports(t *testing.T) {
+	var history []record.Record
+	for n := 1; n <= 60; n++ {
+		history = append(history, call(int64(n), record.Flip, running(1)))
+	}
+	history = append(history, call(61, record.Run, running(2)), version(1, running(2)), version(2, running(1)))
+	if got := monotonic(at(history...)); len(got) != 1 {
+		t.Errorf("got %v, want that an older report is there after a newer one", got)
+	}
+}

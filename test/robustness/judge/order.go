@@ -89,8 +89,8 @@ func (s segment) check() []Violation {
 }
 
 // linearizable asks porcupine about the first n versions. A report begins with its call, or, if it was made before a restore, right before the
-// first version that has it; it ends when the API has it or a later one. Reports that no version has are left out: they change nothing that
-// could be read, and the search is exponential in what overlaps.
+// first version that has it; it ends when the API has it or a later one. Reports that no version has are left out, and so are repetitions of a
+// report: they change nothing that could be read, and the search is exponential in what overlaps.
 func (s segment) linearizable(n int) bool {
 	operations := make([]porcupine.Operation, 0, 2*n)
 	first := map[int]int64{} // when the API first had a number
@@ -105,6 +105,7 @@ func (s segment) linearizable(n int) bool {
 		if !read || r.at > seen {
 			continue
 		}
+		delete(first, r.number)
 		begins, ends := r.at, seen
 		if r.at == 0 {
 			begins = seen - 1
