@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/test/controlplane"
+	"github.com/statusd/statusd/test/controlplane/sharedserver"
 	"github.com/statusd/statusd/test/patience"
 )
 
@@ -51,7 +52,7 @@ func startFor(t testing.TB, options controlplane.Options) *Server {
 }
 
 func start(t testing.TB, options controlplane.Options) (*Server, error) {
-	dir, err := os.MkdirTemp("", "controlplane-*")
+	dir, err := sharedserver.TempDir("controlplane-*")
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Package sharedserver runs the API server that the packages of make test-real share. It uses only the standard
-// library, so that starting the tests does not require compiling a client first.
+// Package sharedserver runs the API server that the packages of make test-real share. It imports no client, so that
+// starting the tests does not require compiling one first.
 package sharedserver
 
 import (
@@ -28,7 +28,7 @@ type Server struct {
 
 // Start runs the program and returns when the server is ready.
 func Start(ctx context.Context, program string) (*Server, error) {
-	dir, err := os.MkdirTemp("", "controlplane-shared-*")
+	dir, err := TempDir("controlplane-shared-*")
 	if err != nil {
 		return nil, err
 	}
