@@ -138,7 +138,11 @@ func TestRealServer_AFinalStatusSurvivesTheAgentsDeathDuringAnOutage(t *testing.
 	if got.Status.Phase != v1.PodFailed || got.Status.ContainerStatuses[0].State.Terminated == nil || got.Status.ContainerStatuses[0].State.Terminated.ExitCode != 3 {
 		t.Errorf("the API says %s, %+v; want Failed with exit code 3", got.Status.Phase, got.Status.ContainerStatuses)
 	}
-	n.stop() // the journal hears of what the API server took after Flush does
+	if kept := j.Finals(); len(kept) != 1 {
+		t.Errorf("the journal has %d final statuses, want that of the pod, as long as the pod is there", len(kept))
+	}
+	n.manager.Forget(pod.UID)
+	n.stop()
 	if left := j.Finals(); len(left) != 0 {
 		t.Errorf("the journal still holds %d final statuses", len(left))
 	}

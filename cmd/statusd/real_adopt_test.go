@@ -55,9 +55,12 @@ func TestAdopt_ContainersRunOnThroughBothDirections(t *testing.T) {
 		return stock.Ready(p) && s.RestartCount == 1 && s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.ExitCode == 137
 	})
 	h.sees("web", "second")
-	if starts := h.file("web", "starts"); starts != "start\nstart\n" {
-		t.Errorf("the restarted container has another volume: %q", starts)
-	}
+	h.must(stock.Await(h.ctx, func() error { // the container runs before its command has noted the start
+		if starts := h.file("web", "starts"); starts != "start\nstart\n" {
+			return fmt.Errorf("the restarted container has another volume: %q", starts)
+		}
+		return nil
+	}))
 
 	statusd.Signal(syscall.SIGTERM)
 	<-statusd.Exited()
