@@ -63,14 +63,14 @@ type storm struct {
 // setUp starts all parts but the traffic, and returns what ends them.
 func (s *storm) setUp(ctx context.Context) (tearDown func(), err error) {
 	var undo []func()
-	tearDown = func() {
+	undoAll := func() {
 		for i := len(undo) - 1; i >= 0; i-- {
 			undo[i]()
 		}
 	}
 	defer func() {
 		if err != nil {
-			tearDown()
+			undoAll()
 		}
 	}()
 	if s.log, err = os.Create(filepath.Join(s.options.state, "agent.log")); err != nil {
@@ -127,7 +127,7 @@ func (s *storm) setUp(ctx context.Context) (tearDown func(), err error) {
 		return nil, err
 	}
 	undo = append(undo, func() { s.endAgent(true) })
-	return tearDown, nil
+	return undoAll, nil
 }
 
 // prepare makes the objects that pods need.
